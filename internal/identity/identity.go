@@ -11,7 +11,7 @@ import (
 	"countersign/internal/fault"
 )
 
-// OrgID and PersonID are random UUIDs in text form.
+// OrgID and PersonID are random, from NewID.
 type (
 	OrgID    string
 	PersonID string
