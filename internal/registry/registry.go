@@ -1,0 +1,113 @@
+// Package registry owns everything the server trusts to be called or run: one literal table (table.go), compiled in. A manifest, a
+// form, a database row or an upstream can only name a key of it. It never reads an endpoint, a header or a command from data; the
+// one thing that moves an endpoint is the operator's own file (endpoints.go), read once at start. It performs no I/O of its own.
+package registry
+
+import (
+	"maps"
+	"slices"
+
+	"countersign/internal/fault"
+)
+
+// Key names one runtime, with the revision of its contract: "context7.v1".
+type Key string
+
+// Kind is how a runtime is reached. The set is closed.
+type Kind string
+
+// The kinds of the decision guide.
+const (
+	Hosted Kind = "hosted" // an MCP server the vendor runs
+	Direct Kind = "direct" // a vendor API our own code calls
+	Remote Kind = "remote" // an MCP server an organization runs at an address a person types
+	Stdio  Kind = "stdio"  // an MCP server pinned in the agent image
+	CLI    Kind = "cli"    // a vendor command with a closed grammar
+	Git    Kind = "git"    // repository transport
+)
+
+// Kinds lists every kind in the order of the decision guide.
+var Kinds = []Kind{Hosted, Direct, Remote, Stdio, CLI, Git}
+
+// Role says what an endpoint of a runtime is for. A runtime has at most one endpoint per role.
+type Role string
+
+// The roles. MCP is the unnamed one: an endpoints file writes "<key>" for it and "<key>/<role>" for the others.
+const (
+	MCP       Role = "mcp"
+	API       Role = "api"
+	GitHTTP   Role = "git"
+	Authorize Role = "authorize"
+	Token     Role = "token"
+	Data      Role = "data"
+	Admin     Role = "admin"
+)
+
+// Roles lists every role.
+var Roles = []Role{MCP, API, GitHTTP, Authorize, Token, Data, Admin}
+
+// Endpoint is one address of a runtime. URL is empty when only the operator can supply it and has not.
+type Endpoint struct {
+	URL        string
+	Overridden bool // the operator's endpoints file (or serve's own wiring) set it: it may be a private address
+}
+
+// CredentialHeader is one request header a runtime accepts a credential in. Format holds "{secret}" once: "Bearer {secret}".
+type CredentialHeader struct {
+	Header string
+	Format string
+}
+
+// Entry is one trusted runtime.
+type Entry struct {
+	Key         Key
+	Kind        Kind
+	Endpoints   map[Role]Endpoint
+	Headers     map[string]string  // static and public, sent with every request
+	Credentials []CredentialHeader // what a manifest's token contract may ask for; empty: no credential is ever sent
+}
+
+// Endpoint returns the address of a role. A runtime without that role, or whose address the operator has not supplied, is
+// Unavailable, in words that say which line to add.
+func (e Entry) Endpoint(r Role) (Endpoint, error) {
+	ep, ok := e.Endpoints[r]
+	if !ok {
+		return Endpoint{}, fault.New(fault.Internal, fault.CodeInternal, "The runtime “"+string(e.Key)+"” has no "+string(r)+" endpoint.", "")
+	}
+	if ep.URL == "" {
+		return Endpoint{}, fault.New(fault.Unavailable, fault.ConnectionUnavailable,
+			"The runtime “"+string(e.Key)+"” has no address of its own; only the operator of this server can supply one.",
+			"Add "+quoted(target(e.Key, r))+" = \"https://…\" under [endpoints] in the file COUNTERSIGN_ENDPOINTS_FILE names, and restart.")
+	}
+	return ep, nil
+}
+
+// Accepts reports whether the runtime takes a credential in exactly this header and format.
+func (e Entry) Accepts(header, format string) bool {
+	return slices.Contains(e.Credentials, CredentialHeader{Header: header, Format: format})
+}
+
+// Table is a set of trusted runtimes. Outside this package it can only be Trusted() or that with the operator's overrides.
+type Table struct{ entries map[Key]Entry }
+
+// Lookup finds a runtime. The answer is a copy: changing it changes nothing here.
+func (t Table) Lookup(k Key) (Entry, bool) {
+	e, ok := t.entries[k]
+	if !ok {
+		return Entry{}, false
+	}
+	e.Endpoints, e.Headers, e.Credentials = maps.Clone(e.Endpoints), maps.Clone(e.Headers), slices.Clone(e.Credentials)
+	return e, true
+}
+
+// Keys lists every runtime key, sorted.
+func (t Table) Keys() []Key { return slices.Sorted(maps.Keys(t.entries)) }
+
+// tableOf indexes entries. It is unexported so that nothing outside can extend what is trusted.
+func tableOf(entries ...Entry) Table {
+	t := Table{entries: make(map[Key]Entry, len(entries))}
+	for _, e := range entries {
+		t.entries[e.Key] = e
+	}
+	return t
+}
