@@ -1,0 +1,91 @@
+package action
+
+import (
+	"context"
+
+	"countersign/internal/audit"
+	"countersign/internal/fault"
+	"countersign/internal/identity"
+	"countersign/internal/run"
+)
+
+// Stager turns proposals into actions.
+type Stager interface {
+	// Stage answers the action of the proposal's key: a new one, made and audited in one transaction after all fences were asked
+	// (created true), or the one that exists. The same explicit key with other arguments is an idempotency_conflict.
+	Stage(ctx context.Context, p Proposal) (a Action, created bool, err error)
+	// CancelByRun cancels a staged or approved action for the run that asked for it.
+	CancelByRun(ctx context.Context, org identity.OrgID, r run.ID, id ID) (Action, error)
+}
+
+// Decider makes a person's decisions. Each is one compare-and-set on state and version, after MayDecide and SawThis, with its audit row.
+type Decider interface {
+	// Approve asks all fences again, then staged → approved. A staged action met after its expiry becomes expired, and says so.
+	Approve(ctx context.Context, d Decision) (Action, error)
+	Deny(ctx context.Context, d Decision) (Action, error)
+	// Cancel is an admin's: staged or approved → cancelled. Needs identity.Manage, not Decide.
+	Cancel(ctx context.Context, d Decision) (Action, error)
+	// Settle ends an uncertain action. NotApplied before SettlesAt is refused, naming the time.
+	Settle(ctx context.Context, s Settlement) (Action, error)
+}
+
+// Claimer is the worker's side.
+type Claimer interface {
+	// Claim asks all fences again and makes approved → executing with the one dispatch row, committed before it returns. It answers a
+	// conflict fault when the action is not claimable (taken, cancelled, expired), and the refusal, having cancelled the action, when a
+	// fence refuses. live is the digest of the definition just fetched; destination the one the connection resolves to now.
+	Claim(ctx context.Context, org identity.OrgID, id ID, live, destination, outsideResource string) (Dispatch, error)
+	// Complete reports what became of a dispatch. Only the holder of the fence can; after the lease it counts as late evidence for an
+	// uncertain action and changes nothing else.
+	Complete(ctx context.Context, d Dispatch, o Outcome, settle SettleRule) (Action, error)
+	ExpireDue(ctx context.Context) (int, error)
+	// LeasesEnded turns executing actions whose lease ended into uncertain ones.
+	LeasesEnded(ctx context.Context) (int, error)
+	// Approved lists actions that wait for a claim, oldest first, across organizations: what a wake-up that got lost left behind.
+	Approved(ctx context.Context, limit int) ([]Waiting, error)
+}
+
+// Waiting names an approved action.
+type Waiting struct {
+	Org identity.OrgID
+	ID  ID
+}
+
+// SettleRule is what the tool policy says about an uncertain outcome.
+type SettleRule struct {
+	Seconds int // how long the call may still be applied; 0 means SettleWindow
+}
+
+// Reader reads actions. A staged or approved one past its expiry is shown as expired and not changed by looking.
+type Reader interface {
+	Action(ctx context.Context, org identity.OrgID, id ID) (Action, error)
+	Actions(ctx context.Context, org identity.OrgID, f Filter) ([]Action, error)
+	Timeline(ctx context.Context, org identity.OrgID, id ID) ([]Event, error)
+	Counts(ctx context.Context, org identity.OrgID) (Counts, error)
+}
+
+// events maps a state to the audit event of entering it.
+var events = map[State]audit.Event{
+	StateStaged: audit.ActionStaged, StateApproved: audit.ActionApproved, StateDenied: audit.ActionDenied, StateExpired: audit.ActionExpired,
+	StateCancelled: audit.ActionCancelled, StateExecuting: audit.ActionExecuting, StateSucceeded: audit.ActionSucceeded,
+	StateFailed: audit.ActionFailed, StateUncertain: audit.ActionUncertain, StateClosedUnknown: audit.ActionResolved,
+}
+
+// Recorded is the one audit row of a transition. why is a short sentence of ours, never content.
+func Recorded(a Action, from, to State, by audit.Actor, why string) audit.Entry {
+	event := events[to]
+	if from == StateUncertain {
+		event = audit.ActionResolved
+	}
+	e := audit.Entry{
+		Org: a.Org, Actor: by, Event: event, Object: audit.Object{Kind: "action", ID: string(a.ID)}, Digest: a.ArgsDigest,
+		Facts: []audit.Fact{{Name: "from", Value: string(from)}, {Name: "to", Value: string(to)}, {Name: "tool", Value: a.Connection.String() + "/" + a.Tool}, {Name: "run", Value: string(a.Run)}},
+	}
+	if why != "" {
+		e.Facts = append(e.Facts, audit.Fact{Name: "why", Value: why})
+	}
+	return e
+}
+
+// NotClaimable is what a worker learns when an action is not there to be sent: taken, decided otherwise, or over.
+var NotClaimable = fault.New(fault.Conflict, fault.CodeConflict, "This action is not waiting to be sent.", "")
