@@ -1,0 +1,123 @@
+package egress
+
+import (
+	"errors"
+	"io"
+	"net/http"
+)
+
+// guard is the rule around every request: its origin, its authorization, its record and the bounds of its answer.
+type guard struct {
+	destination Destination
+	options     Options
+	wire        http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := watchOf(r.Context())
+	w.start()
+	out, err := g.prepare(r)
+	if err != nil {
+		w.seal(Refused)
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, err
+	}
+	resp, err := g.wire.RoundTrip(out)
+	if err != nil {
+		w.seal(failureOf(err))
+		return nil, err
+	}
+	w.note(func(rec *Record) { rec.Status = resp.StatusCode })
+	if g.options.Editor != nil {
+		g.options.Editor.Header(resp.Header)
+	}
+	resp.Body = g.bound(resp.Body, w)
+	return resp, nil
+}
+
+// prepare authorises a copy of the request for the one origin this client talks to.
+func (g *guard) prepare(r *http.Request) (*http.Request, error) {
+	if !g.ours(r) {
+		return nil, ErrRefused
+	}
+	out := r.Clone(r.Context())
+	if g.options.Editor == nil {
+		return out, nil
+	}
+	if err := g.options.Editor.Edit(out); err != nil {
+		return nil, err
+	}
+	if !g.ours(out) {
+		return nil, ErrRefused
+	}
+	return out, nil
+}
+
+func (g *guard) ours(r *http.Request) bool {
+	return !g.destination.IsZero() && OriginOf(r.URL) == g.destination.Origin() && (r.Host == "" || r.Host == r.URL.Host) && r.URL.User == nil
+}
+
+// CloseIdleConnections lets http.Client.CloseIdleConnections reach the wire.
+func (g *guard) CloseIdleConnections() {
+	if c, ok := g.wire.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+func (g *guard) bound(body io.ReadCloser, w *Watch) io.ReadCloser {
+	b := &boundedBody{body: body, left: g.options.MaxBytes, watch: w}
+	if g.options.Editor == nil {
+		return b
+	}
+	return filteredBody{Reader: g.options.Editor.Body(b), Closer: b}
+}
+
+type filteredBody struct {
+	io.Reader
+	io.Closer
+}
+
+// boundedBody reads at most its bound and tells the record how the answer ended. Transparent decompression happens below it, so
+// that the bound holds for what a small compressed answer expands to.
+type boundedBody struct {
+	body  io.ReadCloser
+	left  int64
+	watch *Watch
+	ended error
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.ended != nil {
+		return 0, b.ended
+	}
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1] // one more than allowed, to tell "exactly the bound" from "too large"
+	}
+	n, err := b.body.Read(p)
+	if int64(n) > b.left {
+		n, err = int(b.left), ErrTooLarge
+	}
+	b.left -= int64(n)
+	b.watch.note(func(r *Record) { r.BytesRead += int64(n) })
+	switch {
+	case errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+		b.watch.complete()
+	case err != nil:
+		b.watch.fail(failureOf(err))
+	}
+	b.ended = err
+	return n, err
+}
+
+// Close implements io.Closer. An answer closed before its end was not seen whole.
+func (b *boundedBody) Close() error {
+	if b.ended == nil {
+		b.watch.fail(Interrupted)
+		b.ended = io.ErrClosedPipe
+	}
+	return b.body.Close()
+}
