@@ -1,0 +1,258 @@
+package ui
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/a-h/templ"
+)
+
+// Marks counts what a text holds that would not show, or would show as something else, if it were printed as it is. The caller
+// prints a "Read this one closely" notice (ReadClosely) when Any.
+type Marks struct {
+	Hidden      int // characters that hide, reverse, cover or strike text
+	LookAlikes  int // letters that pass for others
+	Spaces      int // spaces that are not the space
+	BadBytes    int // bytes that are not UTF-8
+	BreakRuns   int // runs of 3 or more line breaks
+	MostBreaks  int // the longest of them
+	RightToLeft int // letters that read from right to left: honest, but digits beside them change places
+	Lines       int // lines as drawn, after runs of breaks became one mark
+	Folded      int // of these, how many Raw folds away
+	Characters  int
+}
+
+// Any reports whether the reader must be told.
+func (m Marks) Any() bool {
+	return m.Hidden+m.LookAlikes+m.Spaces+m.BadBytes+m.BreakRuns+m.RightToLeft > 0
+}
+
+// Sentence says what was found, in words: "It holds 3 characters that hide or reverse text and 48 line breaks in a row."
+func (m Marks) Sentence() string {
+	var parts []string
+	add := func(n int, one, many string) {
+		if n > 0 {
+			parts = append(parts, Count(n, one, many))
+		}
+	}
+	add(m.Hidden, "character that hides or reverses text", "characters that hide or reverse text")
+	add(m.LookAlikes, "look-alike letter", "look-alike letters")
+	add(m.Spaces, "unusual space", "unusual spaces")
+	add(m.BadBytes, "byte that is not text", "bytes that are not text")
+	if m.BreakRuns > 0 {
+		parts = append(parts, Count(m.MostBreaks, "line break", "line breaks")+" in a row")
+	}
+	add(m.RightToLeft, "letter that reads from right to left", "letters that read from right to left")
+	switch len(parts) {
+	case 0:
+		return ""
+	case 1:
+		return "It holds " + parts[0] + "."
+	default:
+		return "It holds " + strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1] + "."
+	}
+}
+
+// Scan counts without drawing.
+func Scan(s string) Marks {
+	_, m := render(s, true)
+	return m
+}
+
+// foldAfter is how many lines Raw shows before it folds.
+const foldAfter = 12
+
+// combiningLimit is how many marks one letter may carry; more of them climb over the lines above and below.
+const combiningLimit = 4
+
+// drawing turns a text into lines of safe HTML, character by character. Nothing of the text reaches the page unescaped, and
+// nothing that hides reaches it at all.
+type drawing struct {
+	block     bool // line breaks break lines; else they are marks in the line
+	runes     []rune
+	bad       map[int]byte // positions of bytes that are not UTF-8
+	alike     map[int]bool
+	marks     Marks
+	lines     []string
+	line      strings.Builder
+	combining int
+}
+
+// render returns the text as lines of safe HTML: one line when it is not a block.
+func render(s string, block bool) ([]string, Marks) {
+	d := drawing{block: block, bad: map[int]byte{}}
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && size == 1 {
+			d.bad[len(d.runes)] = s[i]
+		}
+		d.runes = append(d.runes, r)
+		i += size
+	}
+	d.alike = lookAlikes(d.runes)
+	d.marks.Characters = len(d.runes)
+	for i := 0; i < len(d.runes); {
+		i += d.step(i)
+	}
+	if d.line.Len() > 0 || len(d.lines) == 0 {
+		d.endLine()
+	}
+	d.marks.Lines = len(d.lines)
+	d.marks.Folded = max(0, len(d.lines)-foldAfter)
+	return d.lines, d.marks
+}
+
+func (d *drawing) endLine() {
+	d.lines = append(d.lines, d.line.String())
+	d.line.Reset()
+}
+
+// step draws what stands at i and returns how many characters that was.
+func (d *drawing) step(i int) int {
+	r := d.runes[i]
+	if b, ok := d.bad[i]; ok {
+		d.marks.BadBytes++
+		d.ctl("byte 0x" + strings.ToUpper(strconv.FormatUint(uint64(b)|0x100, 16)[1:]))
+		return 1
+	}
+	if r == '\n' || (r == '\r' && i+1 < len(d.runes) && d.runes[i+1] == '\n') {
+		return d.breaks(i)
+	}
+	if r == '\t' {
+		d.line.WriteByte('\t')
+		return 1
+	}
+	if unicode.IsMark(r) {
+		d.combining++
+	} else {
+		d.combining = 0
+	}
+	why, name := judge(r)
+	switch {
+	case d.alike[i]:
+		d.marks.LookAlikes++
+		d.ctl(string(r) + " " + codepoint(r) + " " + scriptOf(r))
+		return 1
+	case why == innocent && d.combining > combiningLimit:
+		d.marks.Hidden++
+		d.ctl(codepoint(r) + " piled-up mark")
+		return 1
+	case why == innocent:
+		if unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko) {
+			d.marks.RightToLeft++
+		}
+		d.line.WriteString(templ.EscapeString(string(r)))
+		return 1
+	case why == lookAlike:
+		d.marks.LookAlikes++
+		d.ctl(string(r) + " " + codepoint(r) + " " + name)
+		return 1
+	}
+	return d.hidden(i, why, name)
+}
+
+// hidden draws a run of one hiding character as one mark with its count, and a run of tag characters as the words they spell.
+func (d *drawing) hidden(i int, why suspicion, name string) int {
+	r, n := d.runes[i], 1
+	if isTag(r) {
+		for i+n < len(d.runes) && isTag(d.runes[i+n]) {
+			n++
+		}
+	}
+	if n > 1 {
+		d.marks.Hidden += n
+		d.ctl(strconv.Itoa(n) + " tag characters spelling “" + spell(d.runes[i:i+n]) + "”")
+		return n
+	}
+	for i+n < len(d.runes) && d.runes[i+n] == r {
+		n++
+	}
+	if why == oddSpace {
+		d.marks.Spaces += n
+	} else {
+		d.marks.Hidden += n
+	}
+	words := codepoint(r) + " " + name
+	if n > 1 {
+		words += " × " + Grouped(n)
+	}
+	d.ctl(words)
+	return n
+}
+
+func isTag(r rune) bool { return r >= 0xe0000 && r <= 0xe007f }
+
+// spell turns tag characters into the ASCII they stand for; the ends and blanks of a tag become dots.
+func spell(tags []rune) string {
+	var b strings.Builder
+	for _, r := range tags {
+		if c := r - 0xe0000; c >= 0x20 && c < 0x7f {
+			b.WriteRune(c)
+		} else {
+			b.WriteRune('·')
+		}
+	}
+	return b.String()
+}
+
+// breaks draws line breaks. Three or more in a row become one mark with the count, also when blanks are strewn between them: forty
+// empty lines push what follows out of sight.
+func (d *drawing) breaks(i int) int {
+	n, blanks, end, crlf := 0, 0, i, false
+	pending := 0
+	for j := i; j < len(d.runes); j++ {
+		switch r := d.runes[j]; {
+		case r == '\n':
+			n, blanks, pending, end = n+1, blanks+pending, 0, j+1
+			continue
+		case r == '\r' && j+1 < len(d.runes) && d.runes[j+1] == '\n':
+			crlf = true
+			continue
+		case r == ' ' || r == '\t':
+			pending++
+			continue
+		}
+		break
+	}
+	return d.drawBreaks(i, n, blanks, end, crlf)
+}
+
+func (d *drawing) drawBreaks(i, n, blanks, end int, crlf bool) int {
+	if n >= 3 {
+		d.marks.BreakRuns++
+		d.marks.MostBreaks = max(d.marks.MostBreaks, n)
+		words := "↵ × " + Grouped(n) + " line breaks"
+		if blanks > 0 {
+			words += " with " + Count(blanks, "blank", "blanks") + " between"
+		}
+		if d.block && d.line.Len() > 0 {
+			d.endLine()
+		}
+		d.ctl(words)
+		if d.block {
+			d.endLine()
+		}
+		return end - i
+	}
+	width := 1
+	if d.runes[i] == '\r' {
+		width = 2
+	}
+	switch {
+	case !d.block && width == 2:
+		d.ctl("␍↵ line break")
+	case !d.block:
+		d.ctl("↵ line break")
+	default:
+		d.line.WriteString(`<span class="nl" aria-hidden="true">` + map[bool]string{false: "↵", true: "␍↵"}[width == 2] + `</span>`)
+		d.endLine()
+	}
+	return width
+}
+
+// ctl writes a visible mark. Its words are ours, but may quote one character of the text.
+func (d *drawing) ctl(words string) {
+	d.line.WriteString(`<b class="ctl">` + templ.EscapeString(words) + `</b>`)
+}
