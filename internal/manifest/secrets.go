@@ -1,0 +1,88 @@
+package manifest
+
+import (
+	"bytes"
+	"math"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// A published catalog is read by everybody and kept for ever, so a credential pasted into a file is a leak even if nothing uses it.
+var (
+	vendorSecret = regexp.MustCompile(`\b(?:[spr]k_(?:live|test)_[0-9A-Za-z]{8,}|sk-[0-9A-Za-z_-]{16,}|ctx7sk-[0-9A-Za-z-]{8,}|fc-[0-9a-f]{16,}|gh[opsur]_[0-9A-Za-z]{20,}|github_pat_[0-9A-Za-z_]{20,}|glpat-[0-9A-Za-z_-]{16,}|xox[abeprs]-[0-9A-Za-z-]{10,}|AKIA[0-9A-Z]{12,}|AIza[0-9A-Za-z_-]{30,}|ya29\.[0-9A-Za-z_-]{16,}|ph[cx]_[0-9A-Za-z]{16,}|sbp_[0-9a-f]{16,}|rnd_[0-9A-Za-z]{16,}|pat[A-Za-z0-9]{14}\.[0-9a-f]{16,}|eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]{8,})|-----BEGIN [A-Z ]*PRIVATE KEY`)
+	bearerSecret = regexp.MustCompile(`(?i)\b(?:bearer|basic|token)[ =:]+([0-9A-Za-z._~+/-]{12,}=*)`)
+	longWord     = regexp.MustCompile(`[0-9A-Za-z_+/=-]{32,}`)
+	urlSecret    = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*://[^/\s"'<>@]*@|[?&#](?:api[_-]?key|key|token|access[_-]?token|auth|secret|client[_-]?secret|password|passwd|pwd|sig|signature)=[^&\s"'{]`)
+)
+
+const (
+	keepOut   = "Remove it and revoke it at the vendor; a credential is typed into the setup form and sealed there."
+	keepOutOf = "Remove it; a credential never belongs in a URL. Describe it as a secret setup field instead."
+)
+
+// secretLines looks at the file as written, comments included. What it finds is never repeated in the fault.
+func (c *check) secretLines(data []byte) {
+	for i, line := range bytes.Split(data, []byte("\n")) {
+		c.secretIn(string(line), i+1)
+	}
+}
+
+// secretTexts looks at the decoded texts too: "\u0073k_live_…" is a secret as well.
+func (c *check) secretTexts() {
+	for _, t := range c.index.texts {
+		c.secretIn(t.text, t.line)
+	}
+	for _, k := range c.index.keys {
+		c.secretIn(k.segments[len(k.segments)-1], k.line)
+	}
+}
+
+func (c *check) secretIn(text string, line int) {
+	if urlSecret.MatchString(text) {
+		c.row(line, "", "The line holds an address with a credential in it.", keepOutOf)
+	}
+	if looksSecret(text) {
+		c.row(line, "", "The line holds something that looks like a real credential.", keepOut)
+	}
+}
+
+func looksSecret(text string) bool {
+	if vendorSecret.MatchString(text) {
+		return true
+	}
+	for _, m := range bearerSecret.FindAllStringSubmatch(text, -1) {
+		if strings.ContainsFunc(m[1], unicode.IsDigit) {
+			return true
+		}
+	}
+	for _, word := range longWord.FindAllString(text, -1) {
+		if strings.ContainsFunc(word, unicode.IsDigit) && strings.ContainsFunc(word, unicode.IsLetter) && entropy(word) > 3 {
+			return true
+		}
+	}
+	return false
+}
+
+// entropy is the Shannon entropy of a word, in bits a character: English sits below 3 over such lengths of repeated letters, random
+// hexadecimal near 3.7, random base64 above 4.
+func entropy(word string) float64 {
+	counts := map[rune]float64{}
+	for _, r := range word {
+		counts[r]++
+	}
+	var h float64
+	for _, n := range counts {
+		p := n / float64(len(word))
+		h -= p * math.Log2(p)
+	}
+	return h
+}
+
+// hiddenIn is the offset of the first character a reviewer cannot see as it is: controls, bidirectional overrides, zero-width and
+// tag characters (the "Trojan Source" attack). −1 when there is none.
+func hiddenIn(s string) int {
+	return strings.IndexFunc(s, func(r rune) bool {
+		return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp) || r >= 0xFE00 && r <= 0xFE0F || r >= 0xE0100 && r <= 0xE01EF
+	})
+}
