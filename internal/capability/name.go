@@ -1,0 +1,53 @@
+package capability
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"regexp"
+	"strings"
+
+	"countersign/internal/connector"
+)
+
+// MaxName is the longest tool name that every model API accepts.
+const MaxName = 64
+
+// Companion is the reserved prefix of our own tools.
+const Companion = "countersign__"
+
+const separator = "__"
+
+var (
+	plain    = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+	unplain  = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+	suffixed = regexp.MustCompile(`_[a-z2-7]{8}$`)
+	lower32  = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+)
+
+// ShortName is a tool's name on the endpoint of its one connection: verbatim where it fits with the prefix and cannot be taken for a
+// shortened one, else shortened and closed with 8 characters of its hash. The prefix counts here too, so that both endpoints agree.
+func ShortName(key connector.Key, tool string) string {
+	room := MaxName - len(key) - len(separator)
+	if len(tool) <= room && plain.MatchString(tool) && !suffixed.MatchString(tool) {
+		return tool
+	}
+	sum := sha256.Sum256([]byte(tool))
+	tail := "_" + lower32.EncodeToString(sum[:])[:8]
+	head := unplain.ReplaceAllString(tool, "_")
+	return head[:min(len(head), room-len(tail))] + tail
+}
+
+// Name is a tool's name on the endpoint of all connections.
+func Name(key connector.Key, tool string) string {
+	return key.String() + separator + ShortName(key, tool)
+}
+
+// Split takes a name of the endpoint of all connections apart. A key holds no underscore, so the first separator splits.
+func Split(name string) (connector.Key, string, bool) {
+	head, short, ok := strings.Cut(name, separator)
+	if !ok {
+		return "", "", false
+	}
+	key, err := connector.Parse(head)
+	return key, short, err == nil
+}
