@@ -31,8 +31,9 @@ type Editor interface {
 // Options of a client. The zero value is an unauthorised client with the default bounds.
 type Options struct {
 	Editor   Editor
-	Timeout  time.Duration // whole exchange, answer included; 0 means DefaultTimeout
-	MaxBytes int64         // of an answer's body after decompression; 0 means DefaultMaxBytes
+	Headers  map[string]string // static and public, set on every request before the Editor
+	Timeout  time.Duration     // whole exchange, answer included; 0 means DefaultTimeout
+	MaxBytes int64             // of an answer's body after decompression; 0 means DefaultMaxBytes
 }
 
 // Default bounds.

@@ -44,6 +44,9 @@ func (g *guard) prepare(r *http.Request) (*http.Request, error) {
 		return nil, ErrRefused
 	}
 	out := r.Clone(r.Context())
+	for name, value := range g.options.Headers {
+		out.Header.Set(name, value)
+	}
 	if g.options.Editor == nil {
 		return out, nil
 	}

@@ -15,11 +15,13 @@ import (
 type Sealed []byte
 
 // Binding says where a sealed value belongs. It is authenticated, not stored inside: a row copied to another organization,
-// connection, field or version does not open there.
+// connection, field or version does not open there, and neither does one whose destination was changed beside it: whoever can
+// write the database must not be able to have a credential sent elsewhere.
 type Binding struct {
 	Org        string
 	Connection string
 	Field      string
+	Origin     string // where the value may be sent; empty for what is never sent
 	Version    int64
 }
 
@@ -29,7 +31,7 @@ const bindingFormat = 1
 // associated is the format, then each part with its length in front, so that no two bindings have one encoding.
 func (b Binding) associated() []byte {
 	out := []byte{bindingFormat}
-	for _, s := range []string{b.Org, b.Connection, b.Field} {
+	for _, s := range []string{b.Org, b.Connection, b.Field, b.Origin} {
 		out = binary.BigEndian.AppendUint32(out, uint32(len(s)))
 		out = append(out, s...)
 	}

@@ -1,0 +1,115 @@
+// Package credential owns the way from sealed records to authorised requests: a credential is applied, not returned. It checks what
+// a person enters against the auth contract, seals it for one connection with the origin it may be sent to, and turns it into an
+// Authorizer that edits requests to that origin and takes the secret out of every answer. It never sends anything itself, never
+// stores a value in clear and never hands one to a provider.
+package credential
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"countersign/internal/fault"
+	"countersign/internal/secret"
+)
+
+// TokenField is the field of a contract with a single secret.
+const TokenField = "token"
+
+const maxSecret = 8 << 10
+
+const slot = "{secret}"
+
+// Header says where one secret goes: Format holds "{secret}" once, e.g. "Bearer {secret}".
+type Header struct {
+	Field  string
+	Name   string
+	Format string
+}
+
+// Contract is how requests of a connection are authorised by static secrets. The zero value authorises nothing.
+type Contract struct{ headers []Header }
+
+// Token is the contract with one secret in one header.
+func Token(name, format string) (Contract, error) {
+	return NewContract(Header{Field: TokenField, Name: name, Format: format})
+}
+
+// steering are headers a credential may not ride in: they decide where a request goes or how it is framed.
+var steering = []string{"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Accept", "Accept-Encoding", "Upgrade", "Te", "Trailer",
+	"Mcp-Method", "Mcp-Name", "Mcp-Protocol-Version", "Mcp-Session-Id"}
+
+// NewContract checks the headers of a contract. An empty one is valid: the service is open.
+func NewContract(headers ...Header) (Contract, error) {
+	seen := map[string]bool{}
+	for _, h := range headers {
+		name := http.CanonicalHeaderKey(h.Name)
+		if !httpguts.ValidHeaderFieldName(h.Name) {
+			return Contract{}, fault.Field("header", fmt.Sprintf("%q is not the name of a header.", h.Name))
+		}
+		for _, s := range steering {
+			if name == s {
+				return Contract{}, fault.Field("header", "A credential may not travel in the header "+s+".")
+			}
+		}
+		if strings.Count(h.Format, slot) != 1 || !httpguts.ValidHeaderFieldValue(h.Format) {
+			return Contract{}, fault.Field("format", "The format must hold {secret} exactly once, like “Bearer {secret}”.")
+		}
+		if h.Field == "" || seen["field "+h.Field] || seen["header "+name] {
+			return Contract{}, fault.Field("header", "Each secret needs a field and a header of its own.")
+		}
+		seen["field "+h.Field], seen["header "+name] = true, true
+	}
+	return Contract{headers: append([]Header(nil), headers...)}, nil
+}
+
+// Fields lists the fields a person fills in.
+func (c Contract) Fields() []string {
+	out := make([]string, len(c.headers))
+	for i, h := range c.headers {
+		out[i] = h.Field
+	}
+	return out
+}
+
+// Check says, a sentence a field, what is wrong with entered values. The sentences never quote one.
+func (c Contract) Check(values map[string]secret.Value) error {
+	var problems fault.List
+	known := map[string]bool{}
+	for _, h := range c.headers {
+		known[h.Field] = true
+		if s := wrong(values[h.Field].Reveal()); s != "" {
+			problems = append(problems, fault.Field(h.Field, s))
+		}
+	}
+	for field := range values {
+		if !known[field] {
+			problems = append(problems, fault.Field(field, "This service takes no such credential."))
+		}
+	}
+	return problems.Err()
+}
+
+// wrong says why s cannot be sent in a header. A pasted line end is the usual mistake, and unchecked the classic way to smuggle a
+// second header in.
+func wrong(s string) string {
+	switch {
+	case s == "":
+		return "The credential is empty; paste it whole."
+	case len(s) > maxSecret:
+		return "The credential is longer than 8 KiB; that is not a token."
+	case strings.TrimSpace(s) != s:
+		return "The credential begins or ends with white space; paste it without."
+	}
+	for _, r := range s {
+		if r < 0x20 || r == 0x7f {
+			return "The credential contains a line break or another control character; paste it as one line."
+		}
+		if r > 0x7e {
+			return "The credential contains a character outside ASCII; check that it was copied whole."
+		}
+	}
+	return ""
+}

@@ -1,0 +1,119 @@
+package credential
+
+import "io"
+
+// search finds many patterns in one pass (Wu and Manber): a table over three-byte blocks says how far it is safe to jump, so that
+// long answers cost little. All patterns are compared at a block that could end the shortest of them.
+type search struct {
+	patterns []string // longest first
+	window   int      // length of the shortest pattern
+	block    int
+	shift    [4096]uint16
+}
+
+func newSearch(patterns []string) *search {
+	s := &search{patterns: patterns}
+	if len(patterns) == 0 {
+		return s
+	}
+	s.window = len(patterns[len(patterns)-1])
+	s.block = min(3, s.window)
+	for i := range s.shift {
+		s.shift[i] = uint16(min(s.window-s.block+1, 1<<16-1))
+	}
+	for _, p := range patterns {
+		for end := s.block; end <= s.window; end++ {
+			h := hash(p[end-s.block : end])
+			s.shift[h] = min(s.shift[h], uint16(s.window-end))
+		}
+	}
+	return s
+}
+
+func hash[T string | []byte](b T) uint32 {
+	var h uint32
+	for i := range len(b) {
+		h = h*31*7 + uint32(b[i])
+	}
+	return (h ^ h>>12) & 4095
+}
+
+func (s *search) empty() bool { return s == nil || len(s.patterns) == 0 }
+
+// replace appends src to dst with every pattern replaced. Unless last, it leaves the rest in which a pattern may have begun and
+// says how much of src it used.
+func (s *search) replace(dst, src []byte, last bool) (out []byte, used int) {
+	if s.empty() {
+		return append(dst, src...), len(src)
+	}
+	from := 0 // everything before is copied
+	for end := s.window; end <= len(src); {
+		if jump := int(s.shift[hash(src[end-s.block:end])]); jump > 0 {
+			end += jump
+			continue
+		}
+		start := end - s.window
+		n, open := s.at(src[start:], last)
+		switch {
+		case open:
+			return append(dst, src[from:start]...), start
+		case n > 0:
+			dst = append(append(dst, src[from:start]...), Marker...)
+			from, end = start+n, start+n+s.window
+		default:
+			end++
+		}
+	}
+	if last {
+		return append(dst, src[from:]...), len(src)
+	}
+	keep := max(from, len(src)-s.window+1)
+	return append(dst, src[from:keep]...), keep
+}
+
+// at returns the length of the longest pattern at the start of b. Open says that a longer one may be there once more has come.
+func (s *search) at(b []byte, last bool) (n int, open bool) {
+	for _, p := range s.patterns {
+		if len(b) >= len(p) {
+			if string(b[:len(p)]) == p {
+				return len(p), false
+			}
+		} else if !last && p[:len(b)] == string(b) {
+			return 0, true
+		}
+	}
+	return 0, false
+}
+
+type redactingReader struct {
+	search *search
+	src    io.Reader
+	in     []byte // read, not yet searched
+	out    []byte // searched, not yet delivered
+	sent   int
+	err    error
+}
+
+// Read implements io.Reader.
+func (r *redactingReader) Read(p []byte) (int, error) {
+	for r.sent == len(r.out) {
+		if r.err != nil {
+			return 0, r.err
+		}
+		r.fill()
+	}
+	n := copy(p, r.out[r.sent:])
+	r.sent += n
+	return n, nil
+}
+
+func (r *redactingReader) fill() {
+	if cap(r.in)-len(r.in) < 4<<10 {
+		r.in = append(make([]byte, 0, 2*cap(r.in)), r.in...)
+	}
+	n, err := r.src.Read(r.in[len(r.in):cap(r.in)])
+	r.in, r.err = r.in[:len(r.in)+n], err
+	out, used := r.search.replace(r.out[:0], r.in, err != nil)
+	r.out, r.sent = out, 0
+	r.in = r.in[:copy(r.in, r.in[used:])]
+}

@@ -1,0 +1,46 @@
+package provider
+
+import (
+	"errors"
+
+	"countersign/internal/fault"
+)
+
+// ErrUnauthorized is a cause of the fault that a provider returns when the upstream refused the credential; whoever knows the auth
+// contract says what to do about it (enter a new key, consent again).
+var ErrUnauthorized = errors.New("the upstream refused the credential")
+
+// ErrScope is a cause where the upstream says that the credential is valid but not enough.
+var ErrScope = errors.New("the credential lacks a permission the upstream asks for")
+
+// Unauthorized is the fault for a refused credential.
+func Unauthorized() *fault.Error {
+	return fault.New(fault.Unavailable, fault.ConnectionUnavailable, "The service refused the credential of this connection.",
+		"An admin can renew it on the connection's page.").Wrap(ErrUnauthorized)
+}
+
+// OutOfScope is the fault for a credential that is valid but not enough.
+func OutOfScope() *fault.Error {
+	return fault.New(fault.Unavailable, fault.NeedsConsent, "The service asks for a permission that the credential of this connection lacks.",
+		"An admin can grant it on the connection's page.").Wrap(ErrScope)
+}
+
+// Unreachable is the fault for an upstream that cannot be talked to. What is a sentence.
+func Unreachable(what string, cause error) *fault.Error {
+	return fault.New(fault.Unavailable, fault.ConnectionUnavailable, what, "Try again later; an admin can test the connection on its page.").Wrap(cause)
+}
+
+// TimedOut is the fault for an upstream that did not answer in time.
+func TimedOut(cause error) *fault.Error {
+	return fault.New(fault.Unavailable, fault.UpstreamTimeout, "The service did not answer in time.", "Ask for less at once, or try again later.").Wrap(cause)
+}
+
+// TooLarge is the fault for an answer over the bound.
+func TooLarge(cause error) *fault.Error {
+	return fault.New(fault.TooLarge, fault.ResultTooLarge, "The service's answer is larger than allowed.", "Ask for less at once: a filter, a smaller page, fewer fields.").Wrap(cause)
+}
+
+// Upstream is the fault for an error answer. What is a sentence that quotes nothing of the answer.
+func Upstream(what string, cause error) *fault.Error {
+	return fault.New(fault.Unavailable, fault.UpstreamError, what, "Check the arguments; if they are right, the service has a problem.").Wrap(cause)
+}
