@@ -5,9 +5,9 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -38,12 +38,14 @@ func (d definition) check(args json.RawMessage) error {
 	if d.schema == nil {
 		return nil
 	}
-	var v any // with float64 numbers: the validator takes a json.Number for a string
+	// Numbers as float64, which refuses 1e999999: kept exact, the validator would expand it digit by digit.
+	var v any
 	if err := json.Unmarshal(args, &v); err != nil {
-		return invalid("The arguments are not JSON.")
+		return invalid("The arguments do not hold usable JSON.")
 	}
 	if err := d.schema.Validate(v); err != nil {
-		return invalid(fmt.Sprintf("The arguments do not fit the input schema: %v.", err))
+		why := err.Error()
+		return invalid("The arguments do not fit the input schema: " + strings.ToValidUTF8(why[:min(len(why), 400)], "") + ".")
 	}
 	return nil
 }
@@ -53,10 +55,11 @@ func define(name string, raw json.RawMessage) definition {
 	var t struct {
 		InputSchema *jsonschema.Schema `json:"inputSchema"`
 	}
-	if json.Unmarshal(raw, &t) != nil || t.InputSchema == nil {
+	// A planted schema that refers to itself would send the validator round for ever; ours refer to nothing.
+	if bytes.Contains(raw, []byte(`"$ref"`)) || bytes.Contains(raw, []byte(`"$dynamicRef"`)) || json.Unmarshal(raw, &t) != nil || t.InputSchema == nil {
 		return d
 	}
-	if resolved, err := t.InputSchema.Resolve(nil); err == nil { // no loader: a remote $ref is an error, never a request
+	if resolved, err := t.InputSchema.Resolve(nil); err == nil {
 		d.schema = resolved
 	}
 	return d
