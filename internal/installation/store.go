@@ -29,7 +29,7 @@ type Writer interface {
 	// SaveStanding replaces mode and snapshot, with each pinned definition's raw bytes, and cancels the staged and approved actions
 	// whose tool is no longer granted.
 	SaveStanding(ctx context.Context, c Connection, next policy.Standing, raws map[string][]byte, e audit.Entry) (Connection, error)
-	// ReplaceCredential seals in new values and makes a disconnected connection active again.
+	// ReplaceCredential seals in new values, stores c.Destination with them, and makes a disconnected connection active again.
 	ReplaceCredential(ctx context.Context, c Connection, sealed []credential.Record, e audit.Entry) (Connection, error)
 	// End disconnects or retires: the credential is shredded, staged and approved actions are cancelled.
 	End(ctx context.Context, c Connection, state State, e audit.Entry) (Connection, error)

@@ -107,3 +107,24 @@ func sameTools(a, b []string) bool {
 	slices.SortFunc(b, strings.Compare)
 	return slices.Equal(slices.Compact(a), b)
 }
+
+// Accept replaces the pinned definition of a tool that is granted already with the one a person has reviewed. It can neither grant a
+// tool nor keep one whose new effect the mode does not allow.
+func Accept(now Standing, reviewed Candidate) (Standing, error) {
+	if _, ok := now.Snapshot.Find(reviewed.Tool); !ok {
+		return Standing{}, fault.Stale("“" + reviewed.Tool + "” is not granted any more, so there is nothing to accept.")
+	}
+	reviewed.Held = false
+	if !reviewed.Eligible(now.Mode.Access()) {
+		return Standing{}, fault.New(fault.Conflict, fault.CodeConflict, "Not accepted. "+strings.TrimPrefix(ineligible(reviewed), "Not saved. "),
+			"Choose a mode that allows it first, or save the tools without it.")
+	}
+	entries := slices.Collect(now.Snapshot.All())
+	for i := range entries {
+		if entries[i].Tool == reviewed.Tool {
+			entries[i] = pin(reviewed)
+		}
+	}
+	snapshot, err := NewSnapshot(entries)
+	return Standing{Mode: now.Mode, Snapshot: snapshot}, err
+}

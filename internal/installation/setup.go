@@ -1,0 +1,107 @@
+package installation
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"countersign/internal/credential"
+	"countersign/internal/egress"
+	"countersign/internal/fault"
+	"countersign/internal/manifest"
+	"countersign/internal/registry"
+	"countersign/internal/secret"
+)
+
+// Setup is what a person fills in to install a connection, as the form posted it.
+type Setup struct {
+	Integration string
+	Name        string                  // display name; the integration's when empty
+	Contract    manifest.Contract       // which of the manifest's auth contracts; the first when empty
+	Secrets     map[string]secret.Value // setup fields, by name
+	Settings    map[string]string       // resource settings, by name
+}
+
+// DestinationOf is the address a runtime has now: public HTTPS, unless the operator's endpoints file moved it.
+func DestinationOf(table registry.Table, runtime registry.Key) (egress.Destination, error) {
+	entry, ok := table.Lookup(runtime)
+	if !ok {
+		return egress.Destination{}, fault.New(fault.Unavailable, fault.ConnectionUnavailable, "This server does not know the runtime “"+string(runtime)+"”.", "Update the server, or retire the connection.")
+	}
+	endpoint, err := entry.Endpoint(registry.MCP)
+	if err != nil {
+		return egress.Destination{}, err
+	}
+	if endpoint.Overridden {
+		return egress.Operator(endpoint.URL)
+	}
+	return egress.Public(endpoint.URL)
+}
+
+// ContractOf turns a manifest's auth contract into the one that authorises requests.
+func ContractOf(m manifest.Manifest, id manifest.Contract) (credential.Contract, error) {
+	auth, ok := m.Contract(id)
+	if !ok {
+		return credential.Contract{}, fault.Field("contract", m.Name+" does not offer this way to authenticate.")
+	}
+	var headers []credential.Header
+	for _, f := range m.FieldsFor(id) {
+		if f.Secret {
+			headers = append(headers, credential.Header{Field: f.Name, Name: auth.Header, Format: auth.Format})
+		}
+	}
+	return credential.NewContract(headers...)
+}
+
+// checkSecrets judges the credential fields of a contract: the manifest's own pattern first, then what can travel in a header.
+func checkSecrets(m manifest.Manifest, id manifest.Contract, values map[string]secret.Value) error {
+	var faults fault.List
+	for _, f := range m.FieldsFor(id) {
+		if err := f.Check(values[f.Name].Reveal()); err != nil {
+			e := *fault.Of(err)
+			e.Field = f.Name
+			faults = append(faults, &e)
+		}
+	}
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	contract, err := ContractOf(m, id)
+	if err != nil {
+		return err
+	}
+	return contract.Check(values)
+}
+
+// checkSettings keeps exactly the manifest's resource settings.
+func checkSettings(m manifest.Manifest, settings map[string]string) (map[string]string, error) {
+	var faults fault.List
+	kept := map[string]string{}
+	for _, r := range m.Resources {
+		value := strings.TrimSpace(settings[r.Name])
+		if err := r.Check(value); err != nil {
+			e := *fault.Of(err)
+			e.Field = r.Name
+			faults = append(faults, &e)
+		} else if value != "" {
+			kept[r.Name] = value
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		if !slices.ContainsFunc(m.Resources, func(r manifest.Resource) bool { return r.Name == name }) {
+			faults = append(faults, fault.Field(name, m.Name+" has no setting “"+name+"”."))
+		}
+	}
+	return kept, faults.Err()
+}
+
+func checkName(name, otherwise string) (string, error) {
+	if name = strings.TrimSpace(name); name == "" {
+		return otherwise, nil
+	}
+	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > 80 || strings.ContainsFunc(name, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+		return "", fault.Field("name", "A name is one line of at most 80 characters.")
+	}
+	return name, nil
+}

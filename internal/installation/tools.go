@@ -1,0 +1,89 @@
+package installation
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"countersign/internal/manifest"
+	"countersign/internal/policy"
+	"countersign/internal/registry"
+)
+
+// Merge lays what is listed now over what is pinned and says what each tool is. raws holds the accepted definition of each pinned tool.
+func Merge(c Connection, observed []Observed, raws map[string][]byte, m manifest.Manifest) []Tool {
+	began := firstListing(observed)
+	tools := make([]Tool, 0, len(observed))
+	for _, o := range observed {
+		t := Tool{Observed: o, Listed: true, Class: classify(c, m, o), PinnedRaw: raws[o.Tool]}
+		if p, ok := c.Standing.Snapshot.Find(o.Tool); ok {
+			t.Pinned = &p
+			t.Held = p.Digest != o.Digest || p.Recipe != o.Recipe
+		}
+		t.New = t.Pinned == nil && o.FirstSeen.After(began)
+		t.Sentence = sentence(m, o.Tool)
+		tools = append(tools, t)
+	}
+	for p := range c.Standing.Snapshot.All() {
+		if !slices.ContainsFunc(observed, func(o Observed) bool { return o.Tool == p.Tool }) {
+			tools = append(tools, Tool{
+				Observed: Observed{Tool: p.Tool, Digest: p.Digest, Recipe: p.Recipe}, Pinned: &p, PinnedRaw: raws[p.Tool],
+				Class: policy.Class{Effect: p.Effect, Destructive: p.Destructive}, Sentence: sentence(m, p.Tool),
+			})
+		}
+	}
+	slices.SortFunc(tools, func(a, b Tool) int { return strings.Compare(a.Tool, b.Tool) })
+	return tools
+}
+
+// classify judges an observed definition: the manifest's review first, then its annotations as far as their origin is trusted.
+func classify(c Connection, m manifest.Manifest, o Observed) policy.Class {
+	e := policy.Evidence{Annotations: o.Annotations, Origin: policy.CatalogVendor}
+	if c.Kind == registry.Remote {
+		e.Origin = policy.CustomRemote
+	}
+	if p, ok := m.Policy(o.Tool); ok {
+		e.Review = &policy.Review{Effect: p.Effect, Destructive: p.Destructive}
+	}
+	return policy.Classify(e)
+}
+
+func sentence(m manifest.Manifest, tool string) string {
+	p, _ := m.Policy(tool)
+	return p.Sentence
+}
+
+func firstListing(observed []Observed) time.Time {
+	var first time.Time
+	for _, o := range observed {
+		if first.IsZero() || o.FirstSeen.Before(first) {
+			first = o.FirstSeen
+		}
+	}
+	return first
+}
+
+// Candidates are the tools as policy.Select judges them.
+func Candidates(tools []Tool) []policy.Candidate {
+	out := make([]policy.Candidate, len(tools))
+	for i, t := range tools {
+		out[i] = t.Candidate()
+	}
+	return out
+}
+
+// Selects says which tools a mode alone would select, for the sentence beside each mode.
+func Selects(tools []Tool, mode policy.Mode) []string {
+	var names []string
+	for _, t := range tools {
+		if t.Candidate().Eligible(mode.Access()) {
+			names = append(names, t.Tool)
+		}
+	}
+	return names
+}
+
+// HeldBack lists the tools that wait for a person's review.
+func HeldBack(tools []Tool) []Tool {
+	return slices.DeleteFunc(slices.Clone(tools), func(t Tool) bool { return !t.Held })
+}
