@@ -229,6 +229,11 @@ func (p ToolPolicy) DefinitelyNotApplied(text string) bool {
 	return false
 }
 
+// Review is the policy as policy.Classify takes it.
+func (p ToolPolicy) Review() *policy.Review {
+	return &policy.Review{Effect: p.Effect, Destructive: p.Destructive}
+}
+
 // Placeholders lists the argument names the sentence shows, in order, each once.
 func (p ToolPolicy) Placeholders() []string {
 	names, _ := placeholders(p.Sentence)

@@ -13,7 +13,7 @@ var (
 	vendorSecret = regexp.MustCompile(`\b(?:[spr]k_(?:live|test)_[0-9A-Za-z]{8,}|sk-[0-9A-Za-z_-]{16,}|ctx7sk-[0-9A-Za-z-]{8,}|fc-[0-9a-f]{16,}|gh[opsur]_[0-9A-Za-z]{20,}|github_pat_[0-9A-Za-z_]{20,}|glpat-[0-9A-Za-z_-]{16,}|xox[abeprs]-[0-9A-Za-z-]{10,}|AKIA[0-9A-Z]{12,}|AIza[0-9A-Za-z_-]{30,}|ya29\.[0-9A-Za-z_-]{16,}|ph[cx]_[0-9A-Za-z]{16,}|sbp_[0-9a-f]{16,}|rnd_[0-9A-Za-z]{16,}|pat[A-Za-z0-9]{14}\.[0-9a-f]{16,}|eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]{8,})|-----BEGIN [A-Z ]*PRIVATE KEY`)
 	bearerSecret = regexp.MustCompile(`(?i)\b(?:bearer|basic|token)[ =:]+([0-9A-Za-z._~+/-]{12,}=*)`)
 	longWord     = regexp.MustCompile(`[0-9A-Za-z_+/=-]{32,}`)
-	urlSecret    = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*://[^/\s"'<>@]*@|[?&#](?:api[_-]?key|key|token|access[_-]?token|auth|secret|client[_-]?secret|password|passwd|pwd|sig|signature)=[^&\s"'{]`)
+	urlSecret    = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*://[^/\s"'<>@]*@|[?&#][0-9a-z_-]*(?:key|token|auth|secret|password|passwd|pwd|sig|signature)=[^&\s"'{]`)
 )
 
 const (
