@@ -44,6 +44,11 @@ func (x index) line(path string) int {
 // has reports whether the file writes the field.
 func (x index) has(path string) bool { _, ok := x.lines[path]; return ok }
 
+// holds reports whether any field lies below a path prefix.
+func (x index) holds(prefix string) bool {
+	return slices.ContainsFunc(x.keys, func(k keyAt) bool { return strings.HasPrefix(k.path, prefix) })
+}
+
 // indexOf reads the positions out of a file that is known to be valid TOML.
 func indexOf(data []byte) index {
 	x := index{lines: map[string]int{}, arrays: map[string]int{}, starts: []uint32{0}}

@@ -14,6 +14,7 @@ type shape struct {
 	fields map[string]*shape
 	each   *shape // names are free, entries are not: [tools.<name>]
 	free   bool   // everything below is data: probe arguments
+	list   bool   // there may be several: [[auth]]
 }
 
 // fileShape is read off the structs, so that a field cannot exist in one place only.
@@ -21,8 +22,12 @@ var fileShape = shapeOf(reflect.TypeFor[file]())
 
 func shapeOf(t reflect.Type) *shape {
 	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice:
+	case reflect.Pointer:
 		return shapeOf(t.Elem())
+	case reflect.Slice:
+		s := *shapeOf(t.Elem())
+		s.list = true
+		return &s
 	case reflect.Map:
 		if t.Elem().Kind() == reflect.Interface {
 			return &shape{free: true}
@@ -94,8 +99,27 @@ func (c *check) keys() {
 				break
 			}
 			s = next
+			if i == len(k.segments)-1 && s.list && s.fields != nil && c.index.holds(k.path+".") {
+				c.row(k.line, unknownKey, "“"+k.path+"” is a single table; there may be several.", "Write [["+strings.Join(k.segments, ".")+"]].")
+			}
 		}
 	}
+}
+
+// shapeAt is the shape of a path of bare segments; nil when there is none.
+func shapeAt(segments []string) *shape {
+	s := fileShape
+	for _, segment := range segments {
+		switch {
+		case s.each != nil:
+			s = s.each
+		case s.fields[segment] != nil:
+			s = s.fields[segment]
+		default:
+			return nil
+		}
+	}
+	return s
 }
 
 func (c *check) unknown(k keyAt, segment string, s *shape) {

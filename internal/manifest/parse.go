@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -103,13 +104,29 @@ func (c *check) text(data []byte) {
 		}
 		c.row(line, "", "The file is not UTF-8 here.", "Save it as UTF-8.")
 	default:
-		for i, l := range bytes.Split(data, []byte("\n")) {
-			l = bytes.TrimSuffix(l, []byte("\r"))
-			if at := hiddenIn(strings.ReplaceAll(string(l), "\t", " ")); at >= 0 {
-				r, _ := utf8.DecodeRune(l[at:])
-				c.row(i+1, "", fmt.Sprintf("The line holds the invisible character U+%04X, so a reviewer would not read what the server reads.", r), "Remove it.")
-			}
+		for i, l := range strings.Split(string(data), "\n") {
+			c.seen(i+1, strings.TrimSuffix(l, "\r"))
 		}
+	}
+}
+
+// texts refuses the same in what the file means: "\u200b" is as invisible as the character itself.
+func (c *check) texts() {
+	for _, t := range c.index.texts {
+		c.seen(t.line, strings.NewReplacer("\r\n", " ", "\n", " ").Replace(t.text))
+		c.secretIn(t.text, t.line)
+	}
+	for _, k := range c.index.keys {
+		c.seen(k.line, k.segments[len(k.segments)-1])
+		c.secretIn(k.segments[len(k.segments)-1], k.line)
+	}
+}
+
+func (c *check) seen(line int, text string) {
+	text = strings.ReplaceAll(text, "\t", " ")
+	if at := hiddenIn(text); at >= 0 {
+		r, _ := utf8.DecodeRuneInString(text[at:])
+		c.row(line, "", fmt.Sprintf("The line holds the invisible character U+%04X, so a reviewer would not read what the server reads.", r), "Remove it.")
 	}
 }
 
@@ -122,7 +139,7 @@ func (c *check) decode(data []byte) bool {
 	}
 	c.index = indexOf(data)
 	c.keys()
-	c.secretTexts()
+	c.texts()
 	if c.has(unknownKey) {
 		return false
 	}
@@ -147,11 +164,44 @@ func (c *check) decode(data []byte) bool {
 
 // syntax turns a TOML error into a fault.
 func (c *check) syntax(err error) {
+	const next = "catalog/README.md shows every field with its form."
 	var bad *toml.DecodeError
-	if errors.As(err, &bad) {
-		row, _ := bad.Position()
-		c.row(row, strings.Join(bad.Key(), "."), "This is not valid here: "+strings.TrimPrefix(bad.Error(), "toml: ")+".", "catalog/README.md shows every field with its form.")
+	if !errors.As(err, &bad) {
+		c.row(1, "", "This is not a manifest: "+strings.TrimPrefix(err.Error(), "toml: ")+".", next)
 		return
 	}
-	c.row(1, "", "This is not a manifest: "+strings.TrimPrefix(err.Error(), "toml: ")+".", "catalog/README.md shows every field with its form.")
+	row, _ := bad.Position()
+	path, what := strings.Join(bad.Key(), "."), strings.TrimPrefix(bad.Error(), "toml: ")
+	if wrote, wanted, ok := wrongSort(what); ok {
+		subject := "“" + path + "”"
+		if s := shapeAt(bad.Key()); s != nil && s.fields != nil {
+			subject = "A value in " + subject // go-toml names the table an inline value stands in
+		}
+		c.row(row, path, subject+" is "+wrote+" here; it must be "+wanted+".", next)
+		return
+	}
+	c.row(row, path, "This is not valid here: "+what+".", next)
+}
+
+// mismatch is how go-toml says that a value has the wrong sort, with names of our structs that say nothing to an author.
+var mismatch = regexp.MustCompile(`(?i)(?:decode|assign|store|unmarshal)[a-z ]* toml ([a-z ]+?) (?:in|into|to) .*?(?:type )?([A-Za-z0-9_.*\[\]]+)$`)
+
+func wrongSort(what string) (wrote, wanted string, ok bool) {
+	m := mismatch.FindStringSubmatch(what)
+	if m == nil {
+		return "", "", false
+	}
+	switch t := m[2]; {
+	case t == "bool":
+		wanted = "true or false, without quotes"
+	case strings.HasPrefix(t, "int"):
+		wanted = "a whole number, without quotes"
+	case strings.HasPrefix(t, "[]"):
+		wanted = "a list"
+	case strings.Contains(t, "Effect"), strings.Contains(t, "Kind"), strings.Contains(t, "Key"), t == "string", strings.Contains(t, "Contract"), strings.Contains(t, "Category"):
+		wanted = "a text in quotes"
+	default:
+		wanted = "a table"
+	}
+	return "a TOML " + m[1], wanted, true
 }

@@ -176,8 +176,8 @@ func grantRule(c *check) {
 
 // line judges a text that stands on one line; sizes are characters.
 func (c *check) line(path, text string, least, most int) {
-	if strings.ContainsAny(text, "\r\n\t") || hiddenIn(text) >= 0 {
-		c.at(path, "“"+path+"” must stand on one line, without invisible characters.", "Write it as one line.")
+	if strings.ContainsAny(text, "\r\n\t") {
+		c.at(path, "“"+path+"” must stand on one line.", "Write it as one line.")
 		return
 	}
 	c.prose(path, text, least, most)
@@ -191,8 +191,6 @@ func (c *check) prose(path, text string, least, most int) {
 		c.at(path, "“"+path+"” is missing.", "Write it; catalog/README.md says what it is for.")
 	case text != strings.TrimSpace(text):
 		c.at(path, "“"+path+"” starts or ends with white space.", "Remove it.")
-	case hiddenIn(strings.NewReplacer("\n", " ", "\r", " ", "\t", " ").Replace(text)) >= 0:
-		c.at(path, "“"+path+"” holds an invisible character.", "Remove it.")
 	case n < least:
 		c.at(path, fmt.Sprintf("“%s” has %d characters; at least %d say something.", path, n, least), "Write it for a person who decides whether to connect this.")
 	case n > most:

@@ -28,16 +28,6 @@ func (c *check) secretLines(data []byte) {
 	}
 }
 
-// secretTexts looks at the decoded texts too: "\u0073k_live_…" is a secret as well.
-func (c *check) secretTexts() {
-	for _, t := range c.index.texts {
-		c.secretIn(t.text, t.line)
-	}
-	for _, k := range c.index.keys {
-		c.secretIn(k.segments[len(k.segments)-1], k.line)
-	}
-}
-
 func (c *check) secretIn(text string, line int) {
 	if urlSecret.MatchString(text) {
 		c.row(line, "", "The line holds an address with a credential in it.", keepOutOf)
