@@ -64,7 +64,7 @@
       if (el.textContent !== text) el.textContent = text;
     }
   }
-  count();
+  for (const el of document.querySelectorAll("time[data-now]")) seen.set(el, performance.now());
   setInterval(count, 15000);
   document.addEventListener("htmx:after:swap", count);
 

@@ -79,21 +79,20 @@ func splitLines(s string) []string {
 	return strings.Split(strings.TrimSuffix(s, "\n"), "\n")
 }
 
-// pair draws gone lines, then new ones; where there are as many of both, their words are compared.
+// pair draws gone lines, then new ones. Lines that stand at the same place of their runs are compared by words; what is left over
+// beside them is changed as a whole.
 func pair(gone, fresh []string) []change {
 	var dels, inss []change
-	for i, g := range gone {
-		if len(gone) == len(fresh) {
-			d, n := words(g, fresh[i])
-			dels, inss = append(dels, change{'-', d}), append(inss, change{'+', n})
-			continue
-		}
-		dels = append(dels, change{'-', []part{{g, false}}})
+	both := min(len(gone), len(fresh))
+	for i := range both {
+		d, n := words(gone[i], fresh[i])
+		dels, inss = append(dels, change{'-', d}), append(inss, change{'+', n})
 	}
-	if len(gone) != len(fresh) {
-		for _, f := range fresh {
-			inss = append(inss, change{'+', []part{{f, len(gone) > 0}}})
-		}
+	for _, g := range gone[both:] {
+		dels = append(dels, change{'-', []part{{g, both > 0}}})
+	}
+	for _, f := range fresh[both:] {
+		inss = append(inss, change{'+', []part{{f, both > 0}}})
 	}
 	return append(dels, inss...)
 }

@@ -18,7 +18,7 @@ type Marks struct {
 	BadBytes    int // bytes that are not UTF-8
 	BreakRuns   int // runs of 3 or more line breaks
 	MostBreaks  int // the longest of them
-	RightToLeft int // letters that read from right to left: honest, but digits beside them change places
+	RightToLeft int // letters that read from right to left: honest, and kept from moving what stands beside them
 	Lines       int // lines as drawn, after runs of breaks became one mark
 	Folded      int // of these, how many Raw folds away
 	Characters  int
@@ -26,7 +26,7 @@ type Marks struct {
 
 // Any reports whether the reader must be told.
 func (m Marks) Any() bool {
-	return m.Hidden+m.LookAlikes+m.Spaces+m.BadBytes+m.BreakRuns+m.RightToLeft > 0
+	return m.Hidden+m.LookAlikes+m.Spaces+m.BadBytes+m.BreakRuns > 0
 }
 
 // Sentence says what was found, in words: "It holds 3 characters that hide or reverse text and 48 line breaks in a row."
@@ -44,7 +44,6 @@ func (m Marks) Sentence() string {
 	if m.BreakRuns > 0 {
 		parts = append(parts, Count(m.MostBreaks, "line break", "line breaks")+" in a row")
 	}
-	add(m.RightToLeft, "letter that reads from right to left", "letters that read from right to left")
 	switch len(parts) {
 	case 0:
 		return ""
@@ -140,8 +139,8 @@ func (d *drawing) step(i int) int {
 		d.ctl(codepoint(r) + " piled-up mark")
 		return 1
 	case why == innocent:
-		if unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko) {
-			d.marks.RightToLeft++
+		if isRTL(r) {
+			return d.rightToLeft(i)
 		}
 		d.line.WriteString(templ.EscapeString(string(r)))
 		return 1
@@ -182,6 +181,40 @@ func (d *drawing) hidden(i int, why suspicion, name string) int {
 	return n
 }
 
+// rightToLeft draws a run of words that read from right to left apart from what surrounds it. Without that, digits and signs beside
+// such a word change places: "100" could be read on the other side of it.
+func (d *drawing) rightToLeft(i int) int {
+	end, piled := i+1, 0
+	for j := i + 1; j < len(d.runes) && piled <= combiningLimit; j++ {
+		r := d.runes[j]
+		why, _ := judge(r)
+		switch {
+		case why == innocent && isRTL(r) && unicode.IsLetter(r):
+			end, piled = j+1, 0
+			continue
+		case why == innocent && unicode.IsMark(r) && end == j && piled < combiningLimit:
+			end, piled = j+1, piled+1
+			continue
+		case r == ' ':
+			continue
+		}
+		break
+	}
+	for _, r := range d.runes[i:end] {
+		if r != ' ' {
+			d.marks.RightToLeft++
+		}
+	}
+	d.combining = piled
+	d.line.WriteString("<bdi>" + templ.EscapeString(string(d.runes[i:end])) + "</bdi>")
+	return end - i
+}
+
+// isRTL reports whether a character belongs to a script that runs from right to left.
+func isRTL(r rune) bool {
+	return r >= 0x0590 && r <= 0x08ff || r >= 0xfb1d && r <= 0xfdff || r >= 0xfe70 && r <= 0xfeff || r >= 0x10800 && r <= 0x10fff || r >= 0x1e800 && r <= 0x1efff
+}
+
 func isTag(r rune) bool { return r >= 0xe0000 && r <= 0xe007f }
 
 // spell turns tag characters into the ASCII they stand for; the ends and blanks of a tag become dots.
@@ -200,15 +233,13 @@ func spell(tags []rune) string {
 // breaks draws line breaks. Three or more in a row become one mark with the count, also when blanks are strewn between them: forty
 // empty lines push what follows out of sight.
 func (d *drawing) breaks(i int) int {
-	n, blanks, end, crlf := 0, 0, i, false
-	pending := 0
+	n, blanks, pending, end := 0, 0, 0, i
 	for j := i; j < len(d.runes); j++ {
 		switch r := d.runes[j]; {
 		case r == '\n':
 			n, blanks, pending, end = n+1, blanks+pending, 0, j+1
 			continue
 		case r == '\r' && j+1 < len(d.runes) && d.runes[j+1] == '\n':
-			crlf = true
 			continue
 		case r == ' ' || r == '\t':
 			pending++
@@ -216,10 +247,10 @@ func (d *drawing) breaks(i int) int {
 		}
 		break
 	}
-	return d.drawBreaks(i, n, blanks, end, crlf)
+	return d.drawBreaks(i, n, blanks, end)
 }
 
-func (d *drawing) drawBreaks(i, n, blanks, end int, crlf bool) int {
+func (d *drawing) drawBreaks(i, n, blanks, end int) int {
 	if n >= 3 {
 		d.marks.BreakRuns++
 		d.marks.MostBreaks = max(d.marks.MostBreaks, n)
@@ -242,11 +273,11 @@ func (d *drawing) drawBreaks(i, n, blanks, end int, crlf bool) int {
 	}
 	switch {
 	case !d.block && width == 2:
-		d.ctl("␍↵ line break")
+		d.ctl("CR↵ line break")
 	case !d.block:
 		d.ctl("↵ line break")
 	default:
-		d.line.WriteString(`<span class="nl" aria-hidden="true">` + map[bool]string{false: "↵", true: "␍↵"}[width == 2] + `</span>`)
+		d.line.WriteString(`<span class="nl" aria-hidden="true">` + map[bool]string{false: "↵", true: "CR↵"}[width == 2] + `</span>`)
 		d.endLine()
 	}
 	return width

@@ -36,8 +36,12 @@ func scriptOf(r rune) string {
 	return "other script"
 }
 
-func isLatin(r rune) bool  { return r < 0x80 || unicode.Is(unicode.Latin, r) }
-func isLetter(r rune) bool { return unicode.IsLetter(r) }
+func isLatin(r rune) bool { return r < 0x80 || unicode.Is(unicode.Latin, r) }
+
+// isLetter leaves out letters that belong to no script, such as the micro sign: they stand in honest units.
+func isLetter(r rune) bool {
+	return unicode.IsLetter(r) && !unicode.In(r, unicode.Common, unicode.Inherited)
+}
 
 // inWord reports whether a character continues a word. What hides does, too: a zero-width space must not split a word for us
 // that stays one word for the reader.

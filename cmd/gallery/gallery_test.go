@@ -1,0 +1,275 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/playwright-community/playwright-go"
+)
+
+// problems is what axe-core found: rule, how bad, and where.
+type problems []struct {
+	ID     string `json:"id"`
+	Impact string `json:"impact"`
+	Help   string `json:"help"`
+	Nodes  []struct {
+		HTML    string `json:"html"`
+		Summary string `json:"failureSummary"`
+	} `json:"nodes"`
+}
+
+func (p problems) String() string {
+	var b strings.Builder
+	for _, v := range p {
+		fmt.Fprintf(&b, "\n  %s (%s): %s", v.ID, v.Impact, v.Help)
+		for _, n := range v.Nodes {
+			fmt.Fprintf(&b, "\n    %s\n      %s", n.HTML, strings.ReplaceAll(n.Summary, "\n", "\n      "))
+		}
+	}
+	return b.String()
+}
+
+// look is one open browser with the gallery behind it.
+type look struct {
+	*browser
+	origin  string
+	axe     string
+	entries []Entry
+}
+
+// openLook starts the browser and the gallery. A missing browser fails: an unlooked-at page is not a page that passed.
+func openLook(t *testing.T) *look {
+	t.Helper()
+	entries, err := allEntries("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := repoRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	axe, err := os.ReadFile(filepath.Join(root, "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Fatalf("axe-core is missing: run `npm ci` (%v)", err)
+	}
+	b, err := openBrowser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.close)
+	origin, stop, err := serveLocal(entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return &look{b, origin, string(axe), entries}
+}
+
+// page opens a page whose every complaint (script error, refused by policy, missing file) fails the test.
+func (l *look) page(t *testing.T, v view) playwright.Page {
+	t.Helper()
+	c, err := l.context(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if err := c.AddInitScript(playwright.Script{Content: &l.axe}); err != nil {
+		t.Fatal(err)
+	}
+	page, err := c.NewPage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page.OnConsole(func(m playwright.ConsoleMessage) {
+		if m.Type() == "error" || m.Type() == "warning" {
+			t.Errorf("%s: console: %s", page.URL(), m.Text())
+		}
+	})
+	page.OnPageError(func(err error) { t.Errorf("%s: script error: %v", page.URL(), err) })
+	page.OnDialog(func(d playwright.Dialog) {
+		t.Errorf("%s: hostile text ran as a script: %s", page.URL(), d.Message())
+		_ = d.Dismiss()
+	})
+	return page
+}
+
+func (l *look) open(t *testing.T, page playwright.Page, e Entry) {
+	t.Helper()
+	res, err := page.Goto(l.origin + "/" + e.file())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Status() != 200 {
+		t.Fatalf("%s answers %d", e.file(), res.Status())
+	}
+}
+
+// inspect runs axe-core with every rule it has.
+func inspect(t *testing.T, page playwright.Page) problems {
+	t.Helper()
+	raw, err := page.Evaluate(`async () => JSON.stringify((await axe.run(document, {resultTypes: ["violations"]})).violations)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found problems
+	if err := json.Unmarshal([]byte(raw.(string)), &found); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// overflow is how many pixels the page is wider than its window.
+func overflow(t *testing.T, page playwright.Page) string {
+	t.Helper()
+	raw, err := page.Evaluate(`() => {
+		const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+		if (wide <= 0) return "";
+		const out = [...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 120));
+		return wide + "px: " + out.slice(-3).join(" | ");
+	}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw.(string)
+}
+
+func TestEveryEntryIsAccessibleAndFits(t *testing.T) {
+	l := openLook(t)
+	for _, v := range looks {
+		t.Run(v.name, func(t *testing.T) {
+			page := l.page(t, v)
+			for _, e := range l.entries {
+				l.open(t, page, e)
+				if found := inspect(t, page); len(found) > 0 {
+					t.Errorf("%s:%s", e.file(), found)
+				}
+				if wide := overflow(t, page); wide != "" {
+					t.Errorf("%s scrolls sideways by %s", e.file(), wide)
+				}
+			}
+		})
+	}
+}
+
+func TestEveryEntryReflowsAt320(t *testing.T) {
+	l := openLook(t)
+	page := l.page(t, view{width: 320, height: 700, scheme: playwright.ColorSchemeLight})
+	for _, e := range l.entries {
+		l.open(t, page, e)
+		if wide := overflow(t, page); wide != "" {
+			t.Errorf("%s scrolls sideways by %s", e.file(), wide)
+		}
+	}
+}
+
+func TestEveryEntryReadsWithoutScript(t *testing.T) {
+	l := openLook(t)
+	c, err := l.NewContext(playwright.BrowserNewContextOptions{JavaScriptEnabled: playwright.Bool(false)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	page, err := c.NewPage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range l.entries {
+		l.open(t, page, e)
+		heading, err := page.Locator("main h1").TextContent()
+		if err != nil || strings.TrimSpace(heading) == "" {
+			t.Errorf("%s has no heading without script: %v", e.file(), err)
+		}
+	}
+}
+
+// The menu is the browser's own popover: it opens, traps nothing, closes, and is as accessible open as shut.
+func TestTheMenuOpensOnATelephone(t *testing.T) {
+	l := openLook(t)
+	page := l.page(t, looks[0])
+	for _, e := range l.entries {
+		if e.Name != "Parts" || e.State != "full" {
+			continue
+		}
+		l.open(t, page, e)
+		rail := page.Locator("nav.rail")
+		if shown, err := rail.IsVisible(); err != nil || shown {
+			t.Fatalf("the menu is open before anyone opened it (%v)", err)
+		}
+		if err := page.Locator(`button[popovertarget="nav"]:visible`).Click(); err != nil {
+			t.Fatal(err)
+		}
+		if err := page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Connections"}).WaitFor(); err != nil {
+			t.Fatalf("the menu did not open: %v", err)
+		}
+		if found := inspect(t, page); len(found) > 0 {
+			t.Errorf("with the menu open:%s", found)
+		}
+		if err := page.Locator("nav.rail .close").Click(); err != nil {
+			t.Fatal(err)
+		}
+		if shown, err := rail.IsVisible(); err != nil || shown {
+			t.Fatalf("the menu did not close (%v)", err)
+		}
+		return
+	}
+	t.Fatal("the gallery has no entry Parts, full")
+}
+
+// An inspection that finds nothing must be one that could have found something.
+func TestTheInspectionSeesAFault(t *testing.T) {
+	l := openLook(t)
+	page := l.page(t, looks[0])
+	l.open(t, page, l.entries[0])
+	if _, err := page.Evaluate(`() => {
+		const button = document.createElement("button");
+		button.className = "i";
+		document.querySelector("main").append(button);
+		const wide = document.createElement("pre");
+		wide.textContent = "wide ".repeat(200);
+		document.querySelector("main").append(wide);
+	}`); err != nil {
+		t.Fatal(err)
+	}
+	if found := inspect(t, page).String(); !strings.Contains(found, "button-name") {
+		t.Errorf("a button without a name went unseen; found:%s", found)
+	}
+	if overflow(t, page) == "" {
+		t.Error("a line wider than the window went unseen")
+	}
+}
+
+// Without Chromium the tests above must fail with the command that helps, never skip.
+func TestAMissingBrowserIsSaid(t *testing.T) {
+	t.Setenv("CHROMIUM", filepath.Join(t.TempDir(), "nowhere"))
+	if _, err := openBrowser(); err == nil || !strings.Contains(err.Error(), "npm ci") {
+		t.Fatalf("got %v, want the command that installs it", err)
+	}
+}
+
+func TestTheSiteIsWrittenWhole(t *testing.T) {
+	dir := t.TempDir()
+	entries, err := allEntries("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writeSite(t.Context(), dir, entries); err != nil {
+		t.Fatal(err)
+	}
+	index, err := os.ReadFile(filepath.Join(dir, "index.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		body, err := os.ReadFile(filepath.Join(dir, e.file()))
+		if err != nil || !strings.HasSuffix(strings.TrimSpace(string(body)), "</html>") {
+			t.Errorf("%s is not a whole page (%v)", e.file(), err)
+		}
+		if !strings.Contains(string(index), `href="/`+e.file()+`"`) {
+			t.Errorf("the index does not link to %s", e.file())
+		}
+	}
+}
