@@ -106,6 +106,7 @@ type ToolPolicy struct {
 	Money          *Money            `toml:"money" json:"money,omitempty"`
 	Resource       *ResourceArgument `toml:"resource" json:"resource,omitempty"`
 	DefiniteErrors []string          `toml:"definite_errors" json:"definite_errors,omitempty"` // RE2; see DefinitelyNotApplied
+	SettleSeconds  int               `toml:"settle_seconds" json:"settle_seconds,omitempty"`   // how long a lost call may still be applied; 0: the product's own window
 	LookUps        []Call            `toml:"look_ups" json:"look_ups,omitempty"`
 }
 

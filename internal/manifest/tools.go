@@ -29,6 +29,7 @@ func toolRules(c *check) {
 		c.sentence(p, t)
 		c.money(p, t)
 		c.resourceArgument(p, t)
+		c.settleSeconds(p, t)
 		c.definiteErrors(p, t)
 		c.lookUps(p, t)
 	}
@@ -123,6 +124,12 @@ func (c *check) argument(path, what, name string, t ToolPolicy) {
 var ambiguous = []string{
 	"", "error", "Error", "failed", "Internal error", "internal server error", "timeout", "Request timed out", "deadline exceeded", "connection reset by peer",
 	"unexpected end of JSON input", "502 Bad Gateway", "503 Service Unavailable", "504 Gateway Timeout", "500", "conflict", "An error occurred",
+}
+
+func (c *check) settleSeconds(p string, t ToolPolicy) {
+	if t.SettleSeconds < 0 || t.SettleSeconds > 86_400 || (t.SettleSeconds > 0 && t.Effect == policy.Read) {
+		c.at(p+".settle_seconds", "“"+t.Name+"” has a settle window that is not 1 to 86400 seconds of a consequential tool.", "Write how long the vendor may still apply a call whose answer was lost, or leave it out.")
+	}
 }
 
 func (c *check) definiteErrors(p string, t ToolPolicy) {

@@ -1,0 +1,178 @@
+// Package reach owns the way from a connection to the provider that works for it: manifest, address, credential and kind come together
+// here, and nowhere else. What it hands out is already authorised; it never hands out a credential, never decides whether a call is
+// allowed, and sends nothing on its own but look-ups of the tool list and the test of a connection.
+package reach
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"countersign/internal/credential"
+	"countersign/internal/egress"
+	"countersign/internal/fault"
+	"countersign/internal/installation"
+	"countersign/internal/manifest"
+	"countersign/internal/provider"
+	"countersign/internal/registry"
+	"countersign/internal/release"
+)
+
+// FreshFor is how old a live tool list may be for a call.
+const FreshFor = 60 * time.Second
+
+// ExecuteTimeout is how long a dispatch waits for its answer. What is lost after it is uncertain, never sent again.
+const ExecuteTimeout = 30 * time.Second
+
+// Releases finds the release a connection was installed from.
+type Releases interface {
+	ByDigest(ctx context.Context, d release.Digest) (release.Release, error)
+}
+
+// Lines makes lines. One value serves the whole process.
+type Lines struct {
+	releases  Releases
+	registry  registry.Table
+	vault     *credential.Vault
+	providers map[registry.Kind]provider.Provider
+
+	mu   sync.Mutex
+	open map[string]*Line // by connection id
+}
+
+// New makes lines for the kinds that have a provider.
+func New(releases Releases, table registry.Table, vault *credential.Vault, providers map[registry.Kind]provider.Provider) *Lines {
+	return &Lines{releases: releases, registry: table, vault: vault, providers: providers, open: map[string]*Line{}}
+}
+
+// Line is an open way to one connection at one of its versions. Lines are shared by concurrent calls.
+type Line struct {
+	Provider provider.Provider
+	Conn     *provider.Conn
+	Manifest manifest.Manifest
+
+	version int
+	list    list
+}
+
+// Open answers the line of a connection as it was read from the database. A connection that changed since gets a new line; calls under
+// way on the old one end as they would have.
+func (l *Lines) Open(ctx context.Context, c installation.Connection) (*Line, error) {
+	if err := usable(c); err != nil {
+		l.drop(c.ID)
+		return nil, err
+	}
+	l.mu.Lock()
+	line := l.open[c.ID]
+	l.mu.Unlock()
+	if line != nil && line.version == c.Version {
+		return line, nil
+	}
+	line, err := l.make(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	old := l.open[c.ID]
+	if old != nil && old.version >= c.Version { // a concurrent call was faster, or has read a newer row
+		line.Conn.Close()
+		return old, nil
+	}
+	if old != nil {
+		old.Conn.Close()
+	}
+	l.open[c.ID] = line
+	return line, nil
+}
+
+// Close gives back everything that is held open.
+func (l *Lines) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, line := range l.open {
+		line.Conn.Close()
+		delete(l.open, id)
+	}
+}
+
+func (l *Lines) drop(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if line := l.open[id]; line != nil {
+		line.Conn.Close()
+		delete(l.open, id)
+	}
+}
+
+func usable(c installation.Connection) error {
+	switch c.State {
+	case installation.Active:
+		return nil
+	case installation.NeedsConsent:
+		return fault.New(fault.Unavailable, fault.NeedsConsent, "The connection needs a person's consent again.", "An admin can reconnect it on the connection's page.")
+	}
+	return fault.New(fault.Unavailable, fault.ConnectionUnavailable, "The connection is not active.", "Go on without it. An admin sees why on the connection's page.")
+}
+
+func (l *Lines) make(ctx context.Context, c installation.Connection) (*Line, error) {
+	p, ok := l.providers[c.Kind]
+	if !ok {
+		return nil, fault.New(fault.Unavailable, fault.ConnectionUnavailable, "This server has no code for connections of kind “"+string(c.Kind)+"”.", "Update the server.")
+	}
+	m, err := l.manifest(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	destination, err := l.destination(c)
+	if err != nil {
+		return nil, err
+	}
+	contract, err := installation.ContractOf(m, manifest.Contract(c.Contract))
+	if err != nil {
+		return nil, err
+	}
+	authorizer, err := l.vault.Authorizer(ctx, credential.Place{Org: c.Org, Connection: c.Key}, contract, destination)
+	if err != nil {
+		return nil, err
+	}
+	entry, _ := l.registry.Lookup(c.Runtime)
+	settings := provider.Settings{Resources: c.Settings, Probe: probe(m), Timeout: ExecuteTimeout}
+	conn := provider.NewConn(c.Org, c.Key, settings, map[registry.Role]provider.Target{
+		registry.MCP: {Destination: destination, Editor: authorizer, Headers: entry.Headers},
+	})
+	return &Line{Provider: p, Conn: conn, Manifest: m, version: c.Version}, nil
+}
+
+func (l *Lines) manifest(ctx context.Context, c installation.Connection) (manifest.Manifest, error) {
+	r, err := l.releases.ByDigest(ctx, release.Digest(c.Release))
+	if err != nil {
+		return manifest.Manifest{}, err
+	}
+	m, ok := r.Manifest(c.Integration)
+	if !ok {
+		return manifest.Manifest{}, fault.New(fault.Unavailable, fault.ConnectionUnavailable,
+			"This server no longer accepts the catalog entry this connection was installed from.", "An admin can install it again and retire this one.")
+	}
+	return m, nil
+}
+
+// destination is the address stored when the connection was made, never one derived from anything later. When the operator has moved
+// the runtime since, the connection waits for a person to enter its credential again.
+func (l *Lines) destination(c installation.Connection) (egress.Destination, error) {
+	now, err := installation.DestinationOf(l.registry, c.Runtime)
+	if err != nil {
+		return egress.Destination{}, err
+	}
+	if now.URL() != c.Destination {
+		return egress.Destination{}, credential.ErrElsewhere
+	}
+	return now, nil
+}
+
+func probe(m manifest.Manifest) *provider.Call {
+	if m.Probe == nil {
+		return nil
+	}
+	return &provider.Call{Tool: m.Probe.Tool, Arguments: m.Probe.ArgumentsJSON()}
+}
