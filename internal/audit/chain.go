@@ -10,7 +10,7 @@ import (
 // Signer makes the chain's keyed MAC. secret.Keyset implements it.
 type Signer interface {
 	MAC(data []byte) ([]byte, error)
-	VerifyMAC(mac, data []byte) error
+	Verify(mac, data []byte) bool
 }
 
 // encode is the byte form that is signed: the previous MAC, the position, and every field with its length in front, so that no two
@@ -88,7 +88,7 @@ func (v *Verifier) Next(l Link) error {
 	}
 	r := *l.Entry
 	r.Seq = l.Seq
-	if err := v.signer.VerifyMAC(l.MAC, encode(v.prev, r)); err != nil {
+	if !v.signer.Verify(l.MAC, encode(v.prev, r)) {
 		return &Break{Seq: l.Seq, EntryID: l.EntryID, What: "the entry or its seal was edited."}
 	}
 	v.seq, v.prev = l.Seq, l.MAC
