@@ -283,11 +283,6 @@ func TestALongOrOddPathMovesTheSocketIntoAPrivateFolder(t *testing.T) {
 			cfg := config(t)
 			cfg.DataDir = filepath.Join(t.TempDir(), dir)
 			c := mustStart(t, cfg)
-			t.Cleanup(func() {
-				if !strings.HasPrefix(c.SocketDir, c.Directory()) {
-					_ = os.RemoveAll(c.SocketDir)
-				}
-			})
 			if len(c.SocketDir)+1+len(socketName) > socketPathLimit {
 				t.Errorf("the socket path is too long: %s", c.SocketDir)
 			}
@@ -297,6 +292,10 @@ func TestALongOrOddPathMovesTheSocketIntoAPrivateFolder(t *testing.T) {
 			}
 			if got := ask[int](t, c.DSN(Database), "SELECT 1"); got != 1 {
 				t.Error("no answer")
+			}
+			stop(t, c)
+			if _, err := os.Stat(c.SocketDir); !strings.HasPrefix(c.SocketDir, c.Directory()) && !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the socket folder is left in the temporary directory: %v", err)
 			}
 		})
 	}

@@ -98,8 +98,13 @@ func (p *place) inUse(by string) error {
 		"Stop that one first, or give this one another COUNTERSIGN_DATA_DIR.")
 }
 
-// close lets go of the lock.
-func (p *place) close() { _ = p.lock.Close() }
+// close removes a socket folder in the temporary directory, if it is empty, and lets go of the lock.
+func (p *place) close() {
+	if p.socket != "" && filepath.Dir(p.socket) != p.root {
+		_ = os.Remove(p.socket)
+	}
+	_ = p.lock.Close()
+}
 
 // awaitVacancy waits for a PostgreSQL left by a killed server to finish, and then clears away what it could not: a
 // postmaster.pid whose number has since been given to another process would make PostgreSQL refuse to start for ever.

@@ -49,8 +49,13 @@ func launch(path string, args []string, dir string, who identity, log *slog.Logg
 	return p, <-started
 }
 
-// stop asks for a fast shutdown, and insists once ctx has ended.
+// stop asks for a fast shutdown, and insists once ctx has ended. What has already ended by itself has nothing left to fail.
 func (p *process) stop(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return nil
+	default:
+	}
 	p.asked.Store(true)
 	p.signal(syscall.SIGINT)
 	select {

@@ -1,0 +1,125 @@
+package dbtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"countersign/db/embedded"
+)
+
+// SharedEnv names the file that holds the Access of a cluster several test binaries share, as JSON.
+const SharedEnv = "COUNTERSIGN_TEST_CLUSTER"
+
+// cluster is the cluster of this test binary, found or started on first use.
+var cluster = sync.OnceValues(func() (embedded.Access, error) {
+	if path := os.Getenv(SharedEnv); path != "" {
+		return readShared(path)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	c, err := StartThrowaway(ctx)
+	if err != nil {
+		return embedded.Access{}, err
+	}
+	return c.Access, nil
+})
+
+func readShared(path string) (embedded.Access, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return embedded.Access{}, fmt.Errorf("%s names a file that cannot be read: %w", SharedEnv, err)
+	}
+	var a embedded.Access
+	if err := json.Unmarshal(raw, &a); err != nil || a.SocketDir == "" {
+		return embedded.Access{}, fmt.Errorf("%s names a file that describes no cluster", SharedEnv)
+	}
+	return a, nil
+}
+
+// WriteShared writes the file SharedEnv names. It holds passwords, so it is private.
+func WriteShared(path string, a embedded.Access) error {
+	raw, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, raw, 0o600)
+}
+
+// StartThrowaway starts a cluster in a temporary folder. A test binary has no end of its own to stop it at: PostgreSQL notices the
+// end of its parent, and the folder is swept away by whoever comes next.
+func StartThrowaway(ctx context.Context) (*embedded.Cluster, error) {
+	sweep(os.TempDir())
+	dir, err := os.MkdirTemp("", throwawayPrefix)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, ownerFile), fmt.Appendf(nil, "%d", os.Getpid()), 0o600); err != nil {
+		return nil, err
+	}
+	root, err := moduleRoot()
+	if err != nil {
+		return nil, err
+	}
+	return embedded.Start(ctx, embedded.Config{
+		DataDir:    dir,
+		ModulesDir: filepath.Join(root, "node_modules"),
+		Log:        slog.New(slog.DiscardHandler),
+		Throwaway:  true,
+	})
+}
+
+const (
+	throwawayPrefix = "countersign-dbtest-"
+	ownerFile       = "owner"
+	graceForOrphans = time.Minute // PostgreSQL needs a moment to notice that its parent is gone
+)
+
+// sweep removes the folders of test binaries that have ended. Each is 40 MB, and nobody else would.
+func sweep(temporary string) {
+	dirs, _ := filepath.Glob(filepath.Join(temporary, throwawayPrefix+"*"))
+	for _, dir := range dirs {
+		path := filepath.Join(dir, ownerFile)
+		info, err := os.Lstat(path)
+		if err != nil || time.Since(info.ModTime()) < graceForOrphans {
+			continue
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		var pid int
+		if _, err := fmt.Sscanf(string(raw), "%d", &pid); err != nil || pid <= 0 || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			continue
+		}
+		_ = os.RemoveAll(dir)
+	}
+}
+
+// moduleRoot is the folder with go.mod above the working directory, which for a test is its package's folder.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		_, err := os.Stat(filepath.Join(dir, "go.mod"))
+		if err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if !errors.Is(err, fs.ErrNotExist) || parent == dir || strings.TrimSpace(parent) == "" {
+			return "", errors.New("no go.mod above the working directory")
+		}
+		dir = parent
+	}
+}
