@@ -1,0 +1,28 @@
+-- name: ProfileList :many
+SELECT name, department, budget, version FROM profiles ORDER BY name;
+
+-- name: ProfileByName :one
+SELECT name, department, budget, version FROM profiles WHERE name = @name;
+
+-- name: ProfileUseList :many
+SELECT profile, connection_key, mode, tools FROM profile_uses
+WHERE sqlc.narg('profile')::text IS NULL OR profile = sqlc.narg('profile')
+ORDER BY profile, position;
+
+-- name: ProfileInsert :execrows
+INSERT INTO profiles (org_id, name, department, budget) VALUES (@org_id, @name, @department, @budget)
+ON CONFLICT (org_id, name) DO NOTHING;
+
+-- name: ProfileUpdate :execrows
+UPDATE profiles SET department = @department, budget = @budget, version = nextval('profile_versions')
+WHERE name = @name AND version = @version;
+
+-- name: ProfileDelete :execrows
+DELETE FROM profiles WHERE name = @name AND version = @version;
+
+-- name: ProfileUseDrop :exec
+DELETE FROM profile_uses WHERE profile = @profile;
+
+-- name: ProfileUseInsert :exec
+INSERT INTO profile_uses (org_id, profile, connection_key, position, mode, tools)
+VALUES (@org_id, @profile, @connection_key, @position, @mode, @tools);
