@@ -56,15 +56,15 @@ func (r *Request) Entry(event audit.Event, kind, id string, facts ...audit.Fact)
 
 // Frame is the page around a page; current is the id of its navigation entry.
 func (r *Request) Frame(title, current string) layout.Frame {
-	f := layout.Frame{Title: title, Current: current, Viewer: r.Chrome.Viewer(r.Ctx(), r.Session), Theme: r.theme()}
+	f := layout.Frame{Title: title, Current: current, Viewer: r.Chrome.Viewer(r.Ctx(), r.Session), Theme: Theme(r.Request())}
 	if flash, ok := decodeFlash(r.Session.Flash); ok {
 		f.Flash = &flash
 	}
 	return f
 }
 
-// theme is the person's choice, kept in a cookie that holds nothing else.
-func (r *Request) theme() string {
+// Theme is the visitor's choice, kept in a cookie that holds nothing else; empty means: as the system says.
+func Theme(r *http.Request) string {
 	c, err := r.Cookie("theme")
 	if err != nil || (c.Value != "light" && c.Value != "dark") {
 		return ""
