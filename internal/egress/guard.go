@@ -1,9 +1,9 @@
 package egress
 
 import (
-	"errors"
 	"io"
 	"net/http"
+	"sync"
 )
 
 // guard is the rule around every request: its origin, its authorization, its record and the bounds of its answer.
@@ -89,13 +89,31 @@ type boundedBody struct {
 	body  io.ReadCloser
 	left  int64
 	watch *Watch
+	mu    sync.Mutex // guards ended: a body may be closed while it is read
 	ended error
+}
+
+// end keeps the first ending.
+func (b *boundedBody) end(err error) (first bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended != nil || err == nil {
+		return false
+	}
+	b.ended = err
+	return true
+}
+
+func (b *boundedBody) over() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ended
 }
 
 // Read implements io.Reader.
 func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.ended != nil {
-		return 0, b.ended
+	if err := b.over(); err != nil {
+		return 0, err
 	}
 	if int64(len(p)) > b.left+1 {
 		p = p[:b.left+1] // one more than allowed, to tell "exactly the bound" from "too large"
@@ -106,21 +124,21 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	}
 	b.left -= int64(n)
 	b.watch.note(func(r *Record) { r.BytesRead += int64(n) })
-	switch {
-	case errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+	if !b.end(err) {
+		return n, err
+	}
+	if err == io.EOF { // the interface promises io.EOF itself; ErrUnexpectedEOF must not pass for it
 		b.watch.complete()
-	case err != nil:
+	} else {
 		b.watch.fail(failureOf(err))
 	}
-	b.ended = err
 	return n, err
 }
 
 // Close implements io.Closer. An answer closed before its end was not seen whole.
 func (b *boundedBody) Close() error {
-	if b.ended == nil {
+	if b.end(io.ErrClosedPipe) {
 		b.watch.fail(Interrupted)
-		b.ended = io.ErrClosedPipe
 	}
 	return b.body.Close()
 }

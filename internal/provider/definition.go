@@ -48,7 +48,7 @@ func Define(raw json.RawMessage) Definition {
 	}
 	d.Digest, d.Recipe = canonical.Digest(form), Recipe
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(form, &members); err != nil {
+	if err := json.Unmarshal(raw, &members); err != nil {
 		d.Problem = "Its definition is not one unambiguous JSON object."
 		return d
 	}
@@ -76,11 +76,9 @@ func DigestOf(raw json.RawMessage, recipe int) (string, bool) {
 }
 
 func nameOf(raw json.RawMessage) string {
-	var tool struct {
-		Name string `json:"name"`
-	}
-	_ = json.Unmarshal(raw, &tool) // what cannot be read has no name
-	return tool.Name
+	var members map[string]json.RawMessage // not a struct, whose names match in any case
+	_ = json.Unmarshal(raw, &members)      // what cannot be read has no name
+	return text(members["name"])
 }
 
 func text(raw json.RawMessage) string {
@@ -128,7 +126,7 @@ func problem(d Definition, members map[string]json.RawMessage) string {
 		return "It has no name."
 	case len(d.Name) > maxToolName:
 		return "Its name is longer than " + strconv.Itoa(maxToolName) + " bytes."
-	case printable(d.Name) != d.Name:
+	case Printable(d.Name) != d.Name:
 		return "Its name contains control or invisible characters."
 	case d.InputSchema == nil:
 		return "It has no input schema."

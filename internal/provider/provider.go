@@ -41,8 +41,8 @@ type Call struct {
 	// Definition is the raw tool object that was reviewed, where the caller has it: a newer MCP upstream may want some arguments
 	// repeated in headers that the definition names.
 	Definition json.RawMessage
-	// Definite lists the provider's error codes that a reviewed tool policy knows to mean "not applied".
-	Definite []string
+	// Definite is the reviewed tool policy's knowledge of error texts that mean "nothing was applied"; nil knows none.
+	Definite func(text string) bool
 }
 
 // Result is what a read answers: an MCP tool result.

@@ -24,8 +24,8 @@ func schemaProblem(schema json.RawMessage) string {
 	return ""
 }
 
-// printable drops control, format and other invisible characters: with them two names can look the same.
-func printable(s string) string {
+// Printable drops control, format and other invisible characters: with them two names can look the same.
+func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar {
 			return -1
