@@ -58,14 +58,16 @@ func (t Table) NewOverride(tgt, address string) (Override, error) {
 	return Override{key: e.Key, role: Role(role), url: address}, nil
 }
 
-// With returns the table with the overrides applied; the receiver is unchanged. Overrides of runtimes the table does not hold are ignored.
+// With returns the table with the overrides applied; the receiver is unchanged. Overrides of what the table does not hold are
+// ignored.
 func (t Table) With(overrides ...Override) Table {
 	out := Table{entries: make(map[Key]Entry, len(t.entries))}
 	for k := range t.entries {
 		out.entries[k], _ = t.Lookup(k)
 	}
 	for _, o := range overrides {
-		if e, ok := out.entries[o.key]; ok && e.Kind != Remote {
+		e, ok := out.entries[o.key]
+		if _, has := e.Endpoints[o.role]; ok && has && e.Kind != Remote {
 			e.Endpoints[o.role] = Endpoint{URL: o.url, Overridden: true}
 		}
 	}

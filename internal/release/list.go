@@ -1,10 +1,8 @@
 package release
 
 import (
-	"context"
-	"io"
+	"strings"
 
-	"countersign/internal/fault"
 	"countersign/internal/manifest"
 )
 
@@ -28,23 +26,9 @@ func (r Release) List() []Entry {
 }
 
 func contracts(m manifest.Manifest) string {
-	s := ""
-	for i, a := range m.Auth {
-		if i > 0 {
-			s += "|"
-		}
-		s += string(a.Contract)
+	var out []string
+	for _, a := range m.Auth {
+		out = append(out, string(a.Contract))
 	}
-	return s
+	return strings.Join(out, "|")
 }
-
-// currentOrNone is the current release, or an empty one before the first.
-func currentOrNone(ctx context.Context, s Store) (Release, error) {
-	r, err := s.Current(ctx)
-	if f, ok := fault.As(err); ok && f.Kind == fault.NotFound {
-		return Release{}, nil
-	}
-	return r, err
-}
-
-func readAtMost(r io.Reader, n int64) ([]byte, error) { return io.ReadAll(io.LimitReader(r, n)) }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"io"
 	"io/fs"
 	"path"
 	"regexp"
@@ -91,7 +92,7 @@ func Build(files fs.FS, reg registry.Table) (Release, error) {
 func Load(want Digest, files []File, reg registry.Table) (Release, error) {
 	files = slices.Clone(files)
 	slices.SortFunc(files, byName)
-	if got := digestOf(files); got != want {
+	if got := DigestOf(files); got != want {
 		return Release{}, fault.New(fault.Internal, fault.CodeInternal, "The stored release "+want.Short()+" does not have the bytes it was published with.",
 			"Nothing of it is used. Restore the database, or publish the catalog again.")
 	}
@@ -157,7 +158,7 @@ func readFile(files fs.FS, name string) (File, error) {
 		return File{}, cannot(err)
 	}
 	defer f.Close()
-	data, err := readAtMost(f, manifest.MaxSize+1)
+	data, err := io.ReadAll(io.LimitReader(f, manifest.MaxSize+1))
 	if err != nil {
 		return File{}, cannot(err)
 	}
@@ -166,7 +167,7 @@ func readFile(files fs.FS, name string) (File, error) {
 
 // assemble parses sorted files, whatever they hold.
 func assemble(files []File, reg registry.Table) Release {
-	r := Release{digest: digestOf(files), files: files, byKey: map[string]int{}}
+	r := Release{digest: DigestOf(files), files: files, byKey: map[string]int{}}
 	for _, f := range files {
 		m, err := manifest.Parse(f.Name, f.Data, reg)
 		if err != nil {
@@ -200,8 +201,10 @@ func acrossFiles(r Release) fault.List {
 	return out
 }
 
-// digestOf hashes sorted files: each name and each content with its length before it, so that no two catalogs share a digest.
-func digestOf(files []File) Digest {
+// DigestOf hashes files in name order: each name and each content with its length before it, so that no two catalogs share a digest.
+func DigestOf(files []File) Digest {
+	files = slices.Clone(files)
+	slices.SortFunc(files, byName)
 	h := sha256.New()
 	h.Write([]byte("countersign-release-1\n"))
 	for _, f := range files {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"time"
 
+	"countersign/internal/fault"
 	"countersign/internal/registry"
 )
 
@@ -61,4 +62,13 @@ func Compare(ctx context.Context, s Store, files fs.FS, reg registry.Table) (Cha
 		return Changes{}, err
 	}
 	return Diff(before, next), nil
+}
+
+// currentOrNone is the current release, or an empty one before the first.
+func currentOrNone(ctx context.Context, s Store) (Release, error) {
+	r, err := s.Current(ctx)
+	if f, ok := fault.As(err); ok && f.Kind == fault.NotFound {
+		return Release{}, nil
+	}
+	return r, err
 }
