@@ -1,0 +1,7 @@
+//go:build unix && !linux
+
+package main
+
+import "syscall"
+
+func ofItsOwnGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
