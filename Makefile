@@ -1,0 +1,96 @@
+# Everything a contributor runs. `make help` lists it; each target installs what it needs or says which command does.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+# The toolchain the release is built with; Go 1.24 and newer fetch it by themselves.
+export GOTOOLCHAIN := go1.27.3
+
+# The tools live in a module of their own, so that their two hundred dependencies are none of the server's.
+tool = CGO_ENABLED=0 go tool -modfile=tools.mod $(1)
+version = go list -modfile=tools.mod -m -f '{{.Version}}' $(1)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: node_modules/.run ## start everything: PostgreSQL, the server and the sandbox organization
+	@scripts/need go
+	@go build -o bin/countersign ./cmd/countersign
+	@go build -o bin/foreground ./scripts/foreground
+	@COUNTERSIGN_DEMO=1 exec bin/foreground bin/countersign serve
+
+.PHONY: dev
+dev: node_modules/.run ## the same, rebuilt and reloaded whenever a view or a Go file changes
+	@scripts/need go
+	@go build -o bin/foreground ./scripts/foreground
+	@COUNTERSIGN_DEMO=1 exec bin/foreground env CGO_ENABLED=0 go tool -modfile=tools.mod templ generate --watch \
+		--cmd="go run ./cmd/countersign serve"
+
+.PHONY: generate
+generate: ## make the generated code anew: views from templ, rows from SQL
+	@scripts/need go
+	@$(call tool,templ) generate -log-level warn
+	@$(call tool,sqlc) generate
+
+.PHONY: lint
+lint: ## formatting, go vet, staticcheck
+	@scripts/need go git
+	@unformatted=$$(git ls-files -z --cached --others --exclude-standard -- '*.go' ':!*_templ.go' ':!db/rows' \
+		| xargs -0 env CGO_ENABLED=0 go tool -modfile=tools.mod gofumpt -l) || exit 1; \
+	if [ -n "$$unformatted" ]; then printf 'Not formatted; run `go tool -modfile=tools.mod gofumpt -w` on:\n%s\n' "$$unformatted" >&2; exit 1; fi
+	@go vet ./...
+	@$(call tool,staticcheck) ./...
+
+.PHONY: drift
+drift: ## is the generated code what its sources say?
+	@scripts/need go git
+	@scripts/drift
+
+.PHONY: verify
+verify: drift lint vulnerabilities ## everything short of the tests
+
+# The vulnerability list comes as a Go module, pinned like any other: no network at check time, and the same answer everywhere.
+.PHONY: vulnerabilities
+vulnerabilities: ## does our code reach a known vulnerability?
+	@scripts/need go
+	@v=$$($(call version,golang.org/x/vulndb)); db=$$PWD/.cache/vulndb/$$v; \
+	if [ ! -e "$$db/index/db.json" ]; then \
+		rm -rf .cache/vulndb && mkdir -p .cache/vulndb && go mod download -modfile=tools.mod golang.org/x/vulndb && \
+		$(call tool,indexdb) -out "$$db.new" -vulns "$$(go list -modfile=tools.mod -m -f '{{.Dir}}' golang.org/x/vulndb)/data/osv" && \
+		mv "$$db.new" "$$db"; \
+	fi; \
+	$(call tool,govulncheck) -db "file://$$db" ./...
+
+.PHONY: test
+test: needs drift lint ## everything the machine can check: drift, lint and every test; ends with the Go summary
+	@scripts/with-tests go test -timeout 30m ./...
+
+.PHONY: test-e2e
+test-e2e: needs ## the browser and outside-in tests only
+	@scripts/with-tests go test -timeout 30m ./web/e2e/...
+
+.PHONY: gallery
+gallery: node_modules/.test ## every view in every state, as files in gallery-out
+	@scripts/need go
+	@go run ./cmd/gallery -out gallery-out
+
+# What the tests need beyond Go: Chromium from the distribution, the rest from npm.
+.PHONY: needs
+needs: node_modules/.test
+	@scripts/need go node git make chromium
+
+# A stamp holds the lock file it was installed from; `make test` installs a superset of what `make run` needs.
+node_modules/.run: package-lock.json
+	@scripts/need node
+	@if [ -e node_modules/.test ] && cmp -s package-lock.json node_modules/.test; then :; else npm ci --omit=dev --no-progress --loglevel=error; fi
+	@cp package-lock.json $@
+
+node_modules/.test: package-lock.json
+	@scripts/need node
+	@npm ci --no-progress --loglevel=error
+	@cp package-lock.json $@
