@@ -3,6 +3,7 @@ package action
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"time"
 
 	"countersign/internal/egress"
@@ -132,13 +133,13 @@ func Classify(r egress.Record) (o Outcome, settled bool) {
 	case r.Status == 0:
 		return unanswered(r, e), true
 	case refusals[r.Status] != "":
-		return Failed(fault.UpstreamError, refusals[r.Status]+" (HTTP "+http.StatusText(r.Status)+"); nothing was applied.", e), true
+		return Failed(fault.UpstreamError, refusals[r.Status]+" (HTTP "+strconv.Itoa(r.Status)+"); nothing was applied.", e), true
 	case r.Status == http.StatusAccepted:
 		return Uncertain(fault.UpstreamError, "The provider accepted the request but has not said that it is done.", e), true
 	case r.Status >= 200 && r.Status < 300:
 		return Outcome{}, false
 	default:
-		return Uncertain(fault.UpstreamError, "The provider answered with an error that does not say whether it was applied (HTTP "+statusText(r.Status)+").", e), true
+		return Uncertain(fault.UpstreamError, "The provider answered with an error that does not say whether it was applied (HTTP "+strconv.Itoa(r.Status)+").", e), true
 	}
 }
 
@@ -158,11 +159,4 @@ func unsentCode(f egress.Failure) fault.Code {
 		return fault.UpstreamTimeout
 	}
 	return fault.ConnectionUnavailable
-}
-
-func statusText(code int) string {
-	if t := http.StatusText(code); t != "" {
-		return t
-	}
-	return "status outside the standard"
 }

@@ -44,3 +44,6 @@ func TooLarge(cause error) *fault.Error {
 func Upstream(what string, cause error) *fault.Error {
 	return fault.New(fault.Unavailable, fault.UpstreamError, what, "Check the arguments; if they are right, the service has a problem.").Wrap(cause)
 }
+
+// IsUnauthorized reports whether err says that the upstream refused the credential.
+func IsUnauthorized(err error) bool { return errors.Is(err, ErrUnauthorized) }

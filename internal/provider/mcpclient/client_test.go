@@ -2,30 +2,71 @@ package mcpclient_test
 
 import (
 	"encoding/json"
+	"net"
+	"net/http"
+	"regexp"
 	"testing"
 
 	"countersign/internal/provider"
+	"countersign/internal/provider/providertest"
 )
 
-func TestQuick(t *testing.T) {
+// rejection is the CRM's own words for "nothing was applied", as a reviewed tool policy would hold them.
+var rejection = regexp.MustCompile(`^The CRM rejected this call; nothing was applied\.`)
+
+func TestTheClientPassesTheExamAgainstTheSandboxCRM(t *testing.T) {
 	w := startCRM(t)
-	c := w.conn(t, provider.Settings{})
-	tools, err := client.Tools(t.Context(), c)
+	providertest.Run(t, w.exam())
+}
+
+func (w *world) exam() *providertest.World {
+	return &providertest.World{
+		Provider: client,
+		Connect:  w.conn,
+		Dead:     func(t *testing.T) *provider.Conn { return connTo(t, nobody(t), bearer, provider.Settings{}) },
+		Revoked: func(t *testing.T) *provider.Conn {
+			return connTo(t, w.url+"/mcp", "crm-secret-that-was-revoked", provider.Settings{})
+		},
+		Secret:   bearer,
+		Read:     provider.Call{Tool: "contacts_search", Arguments: json.RawMessage(`{"query":"brandt"}`)},
+		Write:    provider.Call{Tool: "notes_add", Arguments: json.RawMessage(`{"contact_id":"c_1001","text":"Called; \"hot\" <lead>"}`)},
+		Large:    provider.Call{Tool: "report_export", Arguments: json.RawMessage(`{"kilobytes":64}`)},
+		Requests: func() int { return int(w.requests.Load()) },
+		Applied:  func(t *testing.T) int { return w.applied(t, "notes_add") },
+		Break:    func(t *testing.T, tool string, mode providertest.Fault) { w.fault(t, tool, string(mode)) },
+		Spoil: func(t *testing.T) string {
+			w.order(t, http.MethodPost, "/tools", `{"name":"contacts_get","patch":{"inputSchema":{"type":"array"}}}`)
+			return "contacts_get"
+		},
+		Restore: func(t *testing.T) { w.order(t, http.MethodPost, "/reset", "") },
+		Faults: []providertest.Fault{providertest.ApplyThenHang, providertest.ApplyThenReset, providertest.ApplyThen500, providertest.ApplyThenTruncate,
+			providertest.Reject, providertest.Hang, providertest.Reset, providertest.Slow},
+		Definite: rejection.MatchString,
+	}
+}
+
+func (w *world) applied(t *testing.T, tool string) int {
+	t.Helper()
+	var journal []struct{ Tool string }
+	if err := json.Unmarshal([]byte(w.order(t, http.MethodGet, "/journal", "")), &journal); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, entry := range journal {
+		if entry.Tool == tool {
+			n++
+		}
+	}
+	return n
+}
+
+// nobody is an address at which nothing listens.
+func nobody(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range tools {
-		t.Log(d.Name, d.Digest, d.Annotations, d.Problem)
-	}
-	r, err := client.Read(t.Context(), c, provider.Call{Tool: "contacts_list", Arguments: json.RawMessage(`{"limit":2}`)})
-	t.Log(string(r.Raw), err)
-	f, err := client.Test(t.Context(), c)
-	t.Log(f, err)
-	o := client.Execute(t.Context(), c, provider.Call{Tool: "notes_add", Arguments: json.RawMessage(`{"contact_id":"c_1001","text":"hi"}`)})
-	t.Log(o.Kind(), string(o.Result()), o.Sentence(), o.Evidence())
-	for _, mode := range []string{"apply_then_hang", "apply_then_reset", "apply_then_500", "apply_then_truncate", "reject", "hang", "reset", "slow", "late_apply"} {
-		w.fault(t, "notes_add", mode)
-		o := client.Execute(t.Context(), c, provider.Call{Tool: "notes_add", Arguments: json.RawMessage(`{"contact_id":"c_1001","text":"hi"}`)})
-		t.Log(mode, o.Kind(), string(o.Result()), o.Sentence(), o.Evidence())
-	}
+	defer l.Close()
+	return "http://" + l.Addr().String() + "/mcp"
 }
