@@ -128,7 +128,7 @@ func overflow(t *testing.T, page playwright.Page) string {
 	raw, err := page.Evaluate(`() => {
 		const scrolls = (e) => { for (; e; e = e.parentElement) if (/auto|scroll/.test(getComputedStyle(e).overflowX)) return true; return false; };
 		const cuts = (e) => /clip|hidden/.test(getComputedStyle(e).overflowX) && e.clientWidth > 0 && e.scrollWidth > e.clientWidth + 1;
-		const out = [...document.querySelectorAll("body *")].filter(e => !e.closest(".vh, svg") && (cuts(e) || (e.getBoundingClientRect().right > innerWidth + 1 && !scrolls(e))));
+		const out = [...document.querySelectorAll("body *")].filter(e => !e.closest(".vh, svg, input, select, textarea") && (cuts(e) || (e.getBoundingClientRect().right > innerWidth + 1 && !scrolls(e))));
 		const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 		if (wide <= 0 && out.length === 0) return "";
 		return wide + "px: " + out.slice(-3).map(e => e.outerHTML.slice(0, 120)).join(" | ");
