@@ -48,6 +48,7 @@ func TestParseKeepsEveryField(t *testing.T) {
 				Arguments: []string{"desk", "payment_id", "cents"}, Sentence: "Pay {cents} back for {payment_id} on {desk}, {cents} in all", Stakes: "Money leaves the account.",
 				Money:          &manifest.Money{Argument: "cents", Currency: "USD", MinorUnits: 2},
 				Resource:       &manifest.ResourceArgument{Argument: "desk", Setting: "desk"},
+				SettleSeconds:  900,
 				DefiniteErrors: []string{"^payment [a-z0-9_]+ does not exist$"},
 				LookUps:        []manifest.Call{{Tool: "tickets.list", Arguments: map[string]any{"filter": map[string]any{"payments": []any{"{payment_id}"}}, "limit": int64(5)}}},
 			},

@@ -56,13 +56,15 @@ func manifestWidens(field, after string) bool {
 }
 
 // toolWidens: a read asks nobody, a destructive mark that goes takes its warning along, an error pattern can turn “may have happened” into “did not
-// happen”, and a resource bound that goes or moves reaches more.
+// happen” and another settle window does it sooner, and a resource bound that goes or moves reaches more.
 func toolWidens(field, after string) bool {
 	switch {
 	case field == "effect":
 		return after == string(policy.Read)
 	case field == "destructive":
 		return after == ""
+	case field == "settle_seconds":
+		return true
 	}
 	return strings.HasPrefix(field, "definite_errors") && after != "" || strings.HasPrefix(field, "resource.")
 }
