@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"countersign/internal/fault"
@@ -25,6 +26,7 @@ const (
 	lockAccount int32 = 2 // sign-in attempts of an account
 	lockAddress int32 = 3 // sign-in attempts from an address; always after lockAccount
 	lockChain   int32 = 4 // sealing one organization's trail
+	lockPublish int32 = 5 // publishing a catalog: rare, and one at a time
 )
 
 // DB is the connected database. It is safe for concurrent use.
@@ -68,7 +70,10 @@ func prepare(cfg *pgxpool.Config) {
 	// A transaction of ours lasts milliseconds. One whose client hangs must not hold its locks for ever.
 	params["idle_in_transaction_session_timeout"] = "60000"
 	cfg.MaxConnLifetimeJitter = 5 * time.Minute
-	cfg.AfterConnect = powerless
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
+		return powerless(ctx, conn)
+	}
 }
 
 // powerless refuses a connection that row-level security would not bind.

@@ -51,6 +51,14 @@ func orAbsent(err error, noun string) error {
 	return err
 }
 
+// orNone lets "no row" pass as nothing.
+func orNone(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
 // violates reports whether err is the breach of a named constraint or unique index.
 func violates(err error, constraint string) bool {
 	var pg *pgconn.PgError

@@ -263,6 +263,14 @@ END $$;
 CREATE TRIGGER audit_entries_await_seal AFTER INSERT ON audit_entries REFERENCING NEW TABLE AS added
     FOR EACH STATEMENT EXECUTE FUNCTION await_seal();
 
+-- Batches of entries that were written, by name, so that one whose commit was not answered is not written twice. Kept for an hour.
+CREATE TABLE audit_batches (
+    name text PRIMARY KEY,
+    at   timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX audit_batches_by_time ON audit_batches (at);
+GRANT SELECT, INSERT, DELETE ON audit_batches TO countersign_app;
+
 CREATE TABLE audit_seals (
     org_id   text NOT NULL,
     seq      bigint NOT NULL CHECK (seq > 0),

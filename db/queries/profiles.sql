@@ -1,12 +1,12 @@
 -- name: ProfileList :many
-SELECT name, department, budget, version FROM profiles ORDER BY name;
+SELECT name, department, budget, version FROM profiles WHERE org_id = @org_id ORDER BY name;
 
 -- name: ProfileByName :one
-SELECT name, department, budget, version FROM profiles WHERE name = @name;
+SELECT name, department, budget, version FROM profiles WHERE org_id = @org_id AND name = @name;
 
 -- name: ProfileUseList :many
 SELECT profile, connection_key, mode, tools FROM profile_uses
-WHERE sqlc.narg('profile')::text IS NULL OR profile = sqlc.narg('profile')
+WHERE org_id = @org_id AND (sqlc.narg('profile')::text IS NULL OR profile = sqlc.narg('profile'))
 ORDER BY profile, position;
 
 -- name: ProfileInsert :execrows
@@ -15,13 +15,13 @@ ON CONFLICT (org_id, name) DO NOTHING;
 
 -- name: ProfileUpdate :execrows
 UPDATE profiles SET department = @department, budget = @budget, version = nextval('profile_versions')
-WHERE name = @name AND version = @version;
+WHERE org_id = @org_id AND name = @name AND version = @version;
 
 -- name: ProfileDelete :execrows
-DELETE FROM profiles WHERE name = @name AND version = @version;
+DELETE FROM profiles WHERE org_id = @org_id AND name = @name AND version = @version;
 
 -- name: ProfileUseDrop :exec
-DELETE FROM profile_uses WHERE profile = @profile;
+DELETE FROM profile_uses WHERE org_id = @org_id AND profile = @profile;
 
 -- name: ProfileUseInsert :exec
 INSERT INTO profile_uses (org_id, profile, connection_key, position, mode, tools)

@@ -1,7 +1,7 @@
 -- name: ReleaseFileInsert :exec
 INSERT INTO release_files (digest, name, data) SELECT @digest, unnest(@names::text[]), unnest(@contents::bytea[]);
 
--- name: ReleaseInsert :execrows
+-- name: ReleaseInsert :exec
 INSERT INTO releases (digest, file_count) VALUES (@digest, @file_count);
 
 -- name: ReleaseExists :one

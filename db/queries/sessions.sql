@@ -3,7 +3,7 @@ INSERT INTO sessions (hash, org_id, person_id, expires_at, flash)
 VALUES (@hash, @org_id, @person_id, clock_timestamp() + @life::interval, @flash);
 
 -- name: SessionDropOthers :exec
-DELETE FROM sessions WHERE person_id = @person_id AND hash IS DISTINCT FROM @keep::bytea;
+DELETE FROM sessions WHERE org_id = @org_id AND person_id = @person_id AND hash IS DISTINCT FROM @keep::bytea;
 
 -- name: AttemptLock :exec
 SELECT pg_advisory_xact_lock(@purpose::integer, @subject::integer);

@@ -11,22 +11,34 @@ import (
 )
 
 const invitationDropOpen = `-- name: InvitationDropOpen :exec
-DELETE FROM invitations WHERE person_id = $1 AND used_at IS NULL
+DELETE FROM invitations WHERE org_id = $1 AND person_id = $2 AND used_at IS NULL
 `
 
-func (q *Queries) InvitationDropOpen(ctx context.Context, personID string) error {
-	_, err := q.db.Exec(ctx, invitationDropOpen, personID)
+func (q *Queries) InvitationDropOpen(ctx context.Context, orgID string, personID string) error {
+	_, err := q.db.Exec(ctx, invitationDropOpen, orgID, personID)
 	return err
 }
 
 const invitationInsert = `-- name: InvitationInsert :execrows
 INSERT INTO invitations (link_hash, org_id, person_id, expires_at)
 SELECT $1, p.org_id, p.id, clock_timestamp() + $2::interval
-FROM people p WHERE p.id = $3 AND p.active
+FROM people p WHERE p.org_id = $3 AND p.id = $4 AND p.active
 `
 
-func (q *Queries) InvitationInsert(ctx context.Context, linkHash []byte, life time.Duration, personID string) (int64, error) {
-	result, err := q.db.Exec(ctx, invitationInsert, linkHash, life, personID)
+type InvitationInsertParams struct {
+	LinkHash []byte
+	Life     time.Duration
+	OrgID    string
+	PersonID string
+}
+
+func (q *Queries) InvitationInsert(ctx context.Context, arg InvitationInsertParams) (int64, error) {
+	result, err := q.db.Exec(ctx, invitationInsert,
+		arg.LinkHash,
+		arg.Life,
+		arg.OrgID,
+		arg.PersonID,
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -35,12 +47,12 @@ func (q *Queries) InvitationInsert(ctx context.Context, linkHash []byte, life ti
 
 const invitationUse = `-- name: InvitationUse :one
 UPDATE invitations SET used_at = clock_timestamp()
-WHERE link_hash = $1 AND used_at IS NULL AND expires_at > clock_timestamp()
+WHERE org_id = $1 AND link_hash = $2 AND used_at IS NULL AND expires_at > clock_timestamp()
 RETURNING person_id
 `
 
-func (q *Queries) InvitationUse(ctx context.Context, linkHash []byte) (string, error) {
-	row := q.db.QueryRow(ctx, invitationUse, linkHash)
+func (q *Queries) InvitationUse(ctx context.Context, orgID string, linkHash []byte) (string, error) {
+	row := q.db.QueryRow(ctx, invitationUse, orgID, linkHash)
 	var person_id string
 	err := row.Scan(&person_id)
 	return person_id, err
@@ -74,48 +86,33 @@ func (q *Queries) OrgInsert(ctx context.Context, iD string, slug string, name st
 
 const personAccept = `-- name: PersonAccept :execrows
 UPDATE people SET password_hash = $1, name = coalesce(nullif($2::text, ''), name)
-WHERE id = $3 AND active
+WHERE org_id = $3 AND id = $4 AND active
 `
 
-func (q *Queries) PersonAccept(ctx context.Context, passwordHash string, name string, iD string) (int64, error) {
-	result, err := q.db.Exec(ctx, personAccept, passwordHash, name, iD)
+type PersonAcceptParams struct {
+	PasswordHash string
+	Name         string
+	OrgID        string
+	ID           string
+}
+
+func (q *Queries) PersonAccept(ctx context.Context, arg PersonAcceptParams) (int64, error) {
+	result, err := q.db.Exec(ctx, personAccept,
+		arg.PasswordHash,
+		arg.Name,
+		arg.OrgID,
+		arg.ID,
+	)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
 }
 
-const personByEmail = `-- name: PersonByEmail :one
-SELECT id, org_id, email, name, roles, active FROM people WHERE email = $1
-`
-
-type PersonByEmailRow struct {
-	ID     string
-	OrgID  string
-	Email  string
-	Name   string
-	Roles  []string
-	Active bool
-}
-
-func (q *Queries) PersonByEmail(ctx context.Context, email string) (PersonByEmailRow, error) {
-	row := q.db.QueryRow(ctx, personByEmail, email)
-	var i PersonByEmailRow
-	err := row.Scan(
-		&i.ID,
-		&i.OrgID,
-		&i.Email,
-		&i.Name,
-		&i.Roles,
-		&i.Active,
-	)
-	return i, err
-}
-
 const personByID = `-- name: PersonByID :one
 SELECT p.id, p.org_id, p.email, p.name, p.roles, p.active, p.password_hash, o.slug, o.name AS org_name
 FROM people p JOIN orgs o ON o.id = p.org_id
-WHERE p.id = $1
+WHERE p.org_id = $1 AND p.id = $2
 `
 
 type PersonByIDRow struct {
@@ -130,8 +127,8 @@ type PersonByIDRow struct {
 	OrgName      string
 }
 
-func (q *Queries) PersonByID(ctx context.Context, id string) (PersonByIDRow, error) {
-	row := q.db.QueryRow(ctx, personByID, id)
+func (q *Queries) PersonByID(ctx context.Context, orgID string, iD string) (PersonByIDRow, error) {
+	row := q.db.QueryRow(ctx, personByID, orgID, iD)
 	var i PersonByIDRow
 	err := row.Scan(
 		&i.ID,
@@ -177,7 +174,7 @@ func (q *Queries) PersonInsert(ctx context.Context, arg PersonInsertParams) erro
 
 const personList = `-- name: PersonList :many
 SELECT id, org_id, email, name, roles, active, (password_hash = '')::boolean AS invited, last_signed_in_at
-FROM people
+FROM people WHERE org_id = $1
 ORDER BY lower(coalesce(nullif(name, ''), email)), id
 `
 
@@ -192,8 +189,8 @@ type PersonListRow struct {
 	LastSignedInAt *time.Time
 }
 
-func (q *Queries) PersonList(ctx context.Context) ([]PersonListRow, error) {
-	rows, err := q.db.Query(ctx, personList)
+func (q *Queries) PersonList(ctx context.Context, orgID string) ([]PersonListRow, error) {
+	rows, err := q.db.Query(ctx, personList, orgID)
 	if err != nil {
 		return nil, err
 	}
@@ -222,11 +219,11 @@ func (q *Queries) PersonList(ctx context.Context) ([]PersonListRow, error) {
 }
 
 const personSetActive = `-- name: PersonSetActive :execrows
-UPDATE people SET active = $1 WHERE id = $2
+UPDATE people SET active = $1 WHERE org_id = $2 AND id = $3
 `
 
-func (q *Queries) PersonSetActive(ctx context.Context, active bool, iD string) (int64, error) {
-	result, err := q.db.Exec(ctx, personSetActive, active, iD)
+func (q *Queries) PersonSetActive(ctx context.Context, active bool, orgID string, iD string) (int64, error) {
+	result, err := q.db.Exec(ctx, personSetActive, active, orgID, iD)
 	if err != nil {
 		return 0, err
 	}
@@ -234,11 +231,11 @@ func (q *Queries) PersonSetActive(ctx context.Context, active bool, iD string) (
 }
 
 const personSetPassword = `-- name: PersonSetPassword :execrows
-UPDATE people SET password_hash = $1 WHERE id = $2
+UPDATE people SET password_hash = $1 WHERE org_id = $2 AND id = $3
 `
 
-func (q *Queries) PersonSetPassword(ctx context.Context, passwordHash string, iD string) (int64, error) {
-	result, err := q.db.Exec(ctx, personSetPassword, passwordHash, iD)
+func (q *Queries) PersonSetPassword(ctx context.Context, passwordHash string, orgID string, iD string) (int64, error) {
+	result, err := q.db.Exec(ctx, personSetPassword, passwordHash, orgID, iD)
 	if err != nil {
 		return 0, err
 	}
@@ -246,11 +243,11 @@ func (q *Queries) PersonSetPassword(ctx context.Context, passwordHash string, iD
 }
 
 const personSetRoles = `-- name: PersonSetRoles :execrows
-UPDATE people SET roles = $1 WHERE id = $2
+UPDATE people SET roles = $1 WHERE org_id = $2 AND id = $3
 `
 
-func (q *Queries) PersonSetRoles(ctx context.Context, roles []string, iD string) (int64, error) {
-	result, err := q.db.Exec(ctx, personSetRoles, roles, iD)
+func (q *Queries) PersonSetRoles(ctx context.Context, roles []string, orgID string, iD string) (int64, error) {
+	result, err := q.db.Exec(ctx, personSetRoles, roles, orgID, iD)
 	if err != nil {
 		return 0, err
 	}
@@ -258,11 +255,11 @@ func (q *Queries) PersonSetRoles(ctx context.Context, roles []string, iD string)
 }
 
 const personSignedIn = `-- name: PersonSignedIn :execrows
-UPDATE people SET last_signed_in_at = clock_timestamp() WHERE id = $1 AND active
+UPDATE people SET last_signed_in_at = clock_timestamp() WHERE org_id = $1 AND id = $2 AND active
 `
 
-func (q *Queries) PersonSignedIn(ctx context.Context, id string) (int64, error) {
-	result, err := q.db.Exec(ctx, personSignedIn, id)
+func (q *Queries) PersonSignedIn(ctx context.Context, orgID string, iD string) (int64, error) {
+	result, err := q.db.Exec(ctx, personSignedIn, orgID, iD)
 	if err != nil {
 		return 0, err
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 const profileByName = `-- name: ProfileByName :one
-SELECT name, department, budget, version FROM profiles WHERE name = $1
+SELECT name, department, budget, version FROM profiles WHERE org_id = $1 AND name = $2
 `
 
 type ProfileByNameRow struct {
@@ -20,8 +20,8 @@ type ProfileByNameRow struct {
 	Version    int64
 }
 
-func (q *Queries) ProfileByName(ctx context.Context, name string) (ProfileByNameRow, error) {
-	row := q.db.QueryRow(ctx, profileByName, name)
+func (q *Queries) ProfileByName(ctx context.Context, orgID string, name string) (ProfileByNameRow, error) {
+	row := q.db.QueryRow(ctx, profileByName, orgID, name)
 	var i ProfileByNameRow
 	err := row.Scan(
 		&i.Name,
@@ -33,11 +33,11 @@ func (q *Queries) ProfileByName(ctx context.Context, name string) (ProfileByName
 }
 
 const profileDelete = `-- name: ProfileDelete :execrows
-DELETE FROM profiles WHERE name = $1 AND version = $2
+DELETE FROM profiles WHERE org_id = $1 AND name = $2 AND version = $3
 `
 
-func (q *Queries) ProfileDelete(ctx context.Context, name string, version int64) (int64, error) {
-	result, err := q.db.Exec(ctx, profileDelete, name, version)
+func (q *Queries) ProfileDelete(ctx context.Context, orgID string, name string, version int64) (int64, error) {
+	result, err := q.db.Exec(ctx, profileDelete, orgID, name, version)
 	if err != nil {
 		return 0, err
 	}
@@ -70,7 +70,7 @@ func (q *Queries) ProfileInsert(ctx context.Context, arg ProfileInsertParams) (i
 }
 
 const profileList = `-- name: ProfileList :many
-SELECT name, department, budget, version FROM profiles ORDER BY name
+SELECT name, department, budget, version FROM profiles WHERE org_id = $1 ORDER BY name
 `
 
 type ProfileListRow struct {
@@ -80,8 +80,8 @@ type ProfileListRow struct {
 	Version    int64
 }
 
-func (q *Queries) ProfileList(ctx context.Context) ([]ProfileListRow, error) {
-	rows, err := q.db.Query(ctx, profileList)
+func (q *Queries) ProfileList(ctx context.Context, orgID string) ([]ProfileListRow, error) {
+	rows, err := q.db.Query(ctx, profileList, orgID)
 	if err != nil {
 		return nil, err
 	}
@@ -107,12 +107,13 @@ func (q *Queries) ProfileList(ctx context.Context) ([]ProfileListRow, error) {
 
 const profileUpdate = `-- name: ProfileUpdate :execrows
 UPDATE profiles SET department = $1, budget = $2, version = nextval('profile_versions')
-WHERE name = $3 AND version = $4
+WHERE org_id = $3 AND name = $4 AND version = $5
 `
 
 type ProfileUpdateParams struct {
 	Department string
 	Budget     int32
+	OrgID      string
 	Name       string
 	Version    int64
 }
@@ -121,6 +122,7 @@ func (q *Queries) ProfileUpdate(ctx context.Context, arg ProfileUpdateParams) (i
 	result, err := q.db.Exec(ctx, profileUpdate,
 		arg.Department,
 		arg.Budget,
+		arg.OrgID,
 		arg.Name,
 		arg.Version,
 	)
@@ -131,11 +133,11 @@ func (q *Queries) ProfileUpdate(ctx context.Context, arg ProfileUpdateParams) (i
 }
 
 const profileUseDrop = `-- name: ProfileUseDrop :exec
-DELETE FROM profile_uses WHERE profile = $1
+DELETE FROM profile_uses WHERE org_id = $1 AND profile = $2
 `
 
-func (q *Queries) ProfileUseDrop(ctx context.Context, profile string) error {
-	_, err := q.db.Exec(ctx, profileUseDrop, profile)
+func (q *Queries) ProfileUseDrop(ctx context.Context, orgID string, profile string) error {
+	_, err := q.db.Exec(ctx, profileUseDrop, orgID, profile)
 	return err
 }
 
@@ -167,7 +169,7 @@ func (q *Queries) ProfileUseInsert(ctx context.Context, arg ProfileUseInsertPara
 
 const profileUseList = `-- name: ProfileUseList :many
 SELECT profile, connection_key, mode, tools FROM profile_uses
-WHERE $1::text IS NULL OR profile = $1
+WHERE org_id = $1 AND ($2::text IS NULL OR profile = $2)
 ORDER BY profile, position
 `
 
@@ -178,8 +180,8 @@ type ProfileUseListRow struct {
 	Tools         []string
 }
 
-func (q *Queries) ProfileUseList(ctx context.Context, profile *string) ([]ProfileUseListRow, error) {
-	rows, err := q.db.Query(ctx, profileUseList, profile)
+func (q *Queries) ProfileUseList(ctx context.Context, orgID string, profile *string) ([]ProfileUseListRow, error) {
+	rows, err := q.db.Query(ctx, profileUseList, orgID, profile)
 	if err != nil {
 		return nil, err
 	}

@@ -79,16 +79,13 @@ func (q *Queries) ReleaseFileList(ctx context.Context, digest string) ([]Release
 	return items, nil
 }
 
-const releaseInsert = `-- name: ReleaseInsert :execrows
+const releaseInsert = `-- name: ReleaseInsert :exec
 INSERT INTO releases (digest, file_count) VALUES ($1, $2)
 `
 
-func (q *Queries) ReleaseInsert(ctx context.Context, digest string, fileCount int32) (int64, error) {
-	result, err := q.db.Exec(ctx, releaseInsert, digest, fileCount)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+func (q *Queries) ReleaseInsert(ctx context.Context, digest string, fileCount int32) error {
+	_, err := q.db.Exec(ctx, releaseInsert, digest, fileCount)
+	return err
 }
 
 const releaseList = `-- name: ReleaseList :many

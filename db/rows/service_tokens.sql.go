@@ -11,11 +11,11 @@ import (
 )
 
 const serviceTokenExists = `-- name: ServiceTokenExists :one
-SELECT EXISTS (SELECT FROM service_tokens WHERE id = $1)
+SELECT EXISTS (SELECT FROM service_tokens WHERE org_id = $1 AND id = $2)
 `
 
-func (q *Queries) ServiceTokenExists(ctx context.Context, id string) (bool, error) {
-	row := q.db.QueryRow(ctx, serviceTokenExists, id)
+func (q *Queries) ServiceTokenExists(ctx context.Context, orgID string, iD string) (bool, error) {
+	row := q.db.QueryRow(ctx, serviceTokenExists, orgID, iD)
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
@@ -24,7 +24,7 @@ func (q *Queries) ServiceTokenExists(ctx context.Context, id string) (bool, erro
 const serviceTokenInsert = `-- name: ServiceTokenInsert :one
 INSERT INTO service_tokens (id, org_id, name, scopes, owner_id, hash, last_four, expires_at)
 SELECT $1, p.org_id, $2, $3, p.id, $4, $5, clock_timestamp() + $6::interval
-FROM people p WHERE p.id = $7 AND p.active
+FROM people p WHERE p.org_id = $7 AND p.id = $8 AND p.active
 RETURNING created_at, expires_at
 `
 
@@ -35,6 +35,7 @@ type ServiceTokenInsertParams struct {
 	Hash     []byte
 	LastFour string
 	Life     time.Duration
+	OrgID    string
 	OwnerID  string
 }
 
@@ -51,6 +52,7 @@ func (q *Queries) ServiceTokenInsert(ctx context.Context, arg ServiceTokenInsert
 		arg.Hash,
 		arg.LastFour,
 		arg.Life,
+		arg.OrgID,
 		arg.OwnerID,
 	)
 	var i ServiceTokenInsertRow
@@ -62,6 +64,7 @@ const serviceTokenList = `-- name: ServiceTokenList :many
 SELECT t.id, t.org_id, t.name, t.scopes, t.owner_id, coalesce(nullif(p.name, ''), p.email)::text AS owner_name, t.last_four,
        t.created_at, t.expires_at, t.last_used_at, t.revoked_at
 FROM service_tokens t JOIN people p ON p.id = t.owner_id
+WHERE t.org_id = $1
 ORDER BY t.created_at DESC, t.id
 `
 
@@ -79,8 +82,8 @@ type ServiceTokenListRow struct {
 	RevokedAt  *time.Time
 }
 
-func (q *Queries) ServiceTokenList(ctx context.Context) ([]ServiceTokenListRow, error) {
-	rows, err := q.db.Query(ctx, serviceTokenList)
+func (q *Queries) ServiceTokenList(ctx context.Context, orgID string) ([]ServiceTokenListRow, error) {
+	rows, err := q.db.Query(ctx, serviceTokenList, orgID)
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +115,11 @@ func (q *Queries) ServiceTokenList(ctx context.Context) ([]ServiceTokenListRow, 
 }
 
 const serviceTokenRevoke = `-- name: ServiceTokenRevoke :execrows
-UPDATE service_tokens SET revoked_at = clock_timestamp() WHERE id = $1 AND revoked_at IS NULL
+UPDATE service_tokens SET revoked_at = clock_timestamp() WHERE org_id = $1 AND id = $2 AND revoked_at IS NULL
 `
 
-func (q *Queries) ServiceTokenRevoke(ctx context.Context, id string) (int64, error) {
-	result, err := q.db.Exec(ctx, serviceTokenRevoke, id)
+func (q *Queries) ServiceTokenRevoke(ctx context.Context, orgID string, iD string) (int64, error) {
+	result, err := q.db.Exec(ctx, serviceTokenRevoke, orgID, iD)
 	if err != nil {
 		return 0, err
 	}

@@ -75,11 +75,11 @@ func (q *Queries) AttemptWait(ctx context.Context, span time.Duration, subject [
 }
 
 const sessionDropOthers = `-- name: SessionDropOthers :exec
-DELETE FROM sessions WHERE person_id = $1 AND hash IS DISTINCT FROM $2::bytea
+DELETE FROM sessions WHERE org_id = $1 AND person_id = $2 AND hash IS DISTINCT FROM $3::bytea
 `
 
-func (q *Queries) SessionDropOthers(ctx context.Context, personID string, keep []byte) error {
-	_, err := q.db.Exec(ctx, sessionDropOthers, personID, keep)
+func (q *Queries) SessionDropOthers(ctx context.Context, orgID string, personID string, keep []byte) error {
+	_, err := q.db.Exec(ctx, sessionDropOthers, orgID, personID, keep)
 	return err
 }
 
