@@ -36,6 +36,8 @@ func TestGolden(t *testing.T) {
 			Button(Press{Label: "Not available", Off: true, Small: true}),
 			LinkButton("Replace the key", "#cred", Quiet),
 			CopyButton("Copy", "token"),
+			LinkButton("Run me", "javascript:alert(1)", Normal),
+			Button(Press{Label: "Run me", Action: "javascript:alert(1)"}),
 		},
 		"field": {
 			Field(Input{Name: "email", Label: "Email", Type: "email", Value: `a"b<c>@x.test`, Required: true}),
