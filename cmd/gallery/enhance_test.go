@@ -106,6 +106,7 @@ func TestHTMXLivesUnderThePolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = page.Route("**/fragment", func(r playwright.Route) {
+		defer toast.Reset() // the second answer has nothing to announce
 		_ = r.Fulfill(playwright.RouteFulfillOptions{Status: playwright.Int(422), ContentType: playwright.String("text/html"), Body: `<p id="new">Not saved.</p>` + toast.String()})
 	})
 	if err != nil {
@@ -137,5 +138,12 @@ func TestHTMXLivesUnderThePolicy(t *testing.T) {
 		String(window.region === document.getElementById("toasts")), window.region.getAttribute("role"),
 	].join(" ")`); got != "Not saved. true status" {
 		t.Errorf("after the swap: %q; want the fragment in place and the live region the same element", got)
+	}
+	if err := page.GetByText("Swap").Click(); err != nil {
+		t.Fatal(err)
+	}
+	gone := playwright.LocatorWaitForOptions{State: playwright.WaitForSelectorStateDetached}
+	if err := page.Locator("#toasts .toast").WaitFor(gone); err != nil {
+		t.Errorf("the toast of the last action stays through the next: %v", err)
 	}
 }
