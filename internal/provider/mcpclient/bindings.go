@@ -131,7 +131,13 @@ func wholeNumber(n json.Number) (string, bool) {
 // bindings remembers what each listed tool asks for, for callers that do not have the definition at hand.
 type bindings struct {
 	mu     sync.Mutex
-	byTool map[string][]binding
+	byTool map[string][]binding // nil until a list was seen
+}
+
+func (b *bindings) known(call provider.Call) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return call.Definition != nil || b.byTool != nil
 }
 
 // learn keeps the bindings of listed tools and reports the bad ones as problems.

@@ -22,6 +22,12 @@ func (l link) ask(ctx context.Context, of func(*era) message) (answer, error) {
 		case !second && outdated(e, a):
 			l.forget(e)
 			continue
+		case !second && wantsHeaders(a):
+			// Which arguments it wants repeated in headers stands in the definitions.
+			if _, err := l.tools(ctx); err != nil {
+				return a, err
+			}
+			continue
 		case !second && err != nil && a.status == 0 && worthAnother(ctx, err):
 			continue
 		case err != nil && (a.status == 0 || a.status/100 == 2):
@@ -40,6 +46,9 @@ func outdated(e *era, a answer) bool {
 	}
 	return e.session != "" && a.status == http.StatusNotFound
 }
+
+// wantsHeaders reports whether a request was refused because its headers do not repeat what the tool's definition asks for.
+func wantsHeaders(a answer) bool { return a.failure != nil && a.failure.Code == codeHeaderMismatch }
 
 // worthAnother reports whether a broken connection may have been an old one that the server had closed meanwhile.
 func worthAnother(ctx context.Context, err error) bool {

@@ -25,6 +25,11 @@ func (l link) execute(ctx context.Context, call provider.Call) action.Outcome {
 	if err != nil {
 		return unsent(err)
 	}
+	if e.isModern() && !l.up.bindings.known(call) {
+		if _, err := l.tools(ctx); err != nil { // a call without the headers its definition asks for would be refused
+			return unsent(err)
+		}
+	}
 	m, err := l.callMessage(e, call)
 	if err != nil {
 		return unsent(argumentFault(err))
