@@ -36,3 +36,17 @@ func Attach(ctx context.Context, dataDir string) (Access, bool) {
 	}
 	return access, conn.Close(ctx) == nil
 }
+
+// Hold takes the data directory without starting anything, so that its files stand still until release is called. A directory in use is
+// refused in a sentence.
+func Hold(ctx context.Context, dataDir string) (release func(), err error) {
+	p, err := openPlace(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.awaitVacancy(ctx); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p.close, nil
+}

@@ -67,6 +67,9 @@ func start(ctx context.Context, cfg Config, choose func(string) (identity, error
 	c, err := startIn(ctx, p, cfg, choose, log)
 	if err != nil {
 		p.close()
+		if ctx.Err() != nil {
+			return nil, ctx.Err() // what failed did so because we were told to give up; its sentence would mislead
+		}
 		return nil, err
 	}
 	return c, nil

@@ -1,10 +1,13 @@
 package embedded
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestAMissingOrForeignSecretIsSaidInASentence(t *testing.T) {
@@ -67,6 +70,19 @@ func TestTheRecordedMajorIsPreferredToTheSearchOrder(t *testing.T) {
 	wantFault(t, err, "/x/bin: it does not run", "npm ci")
 	_, err = pick(nil, "", nil)
 	wantFault(t, err, "No PostgreSQL was found")
+}
+
+func TestAStartGivenUpLeavesTheDirectoryFree(t *testing.T) {
+	cfg := config(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond) // in the middle of initdb
+	defer cancel()
+	if _, err := Start(ctx, cfg); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v, want the context's own error", err)
+	}
+	c := mustStart(t, cfg)
+	if got := ask[int](t, c.DSN(Database), "SELECT 1"); got != 1 {
+		t.Error("no answer")
+	}
 }
 
 func TestParseVersion(t *testing.T) {

@@ -4,6 +4,9 @@ package embedded
 
 import (
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -31,5 +34,16 @@ func (p *place) occupant() int {
 	if pid <= 0 || pid == os.Getpid() || syscall.Kill(pid, 0) != nil {
 		return 0
 	}
+	return pid
+}
+
+// recordedPid is the first line of postmaster.pid, or 0.
+func (p *place) recordedPid() int {
+	raw, err := os.ReadFile(filepath.Join(p.cluster, "postmaster.pid"))
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(raw), "\n")
+	pid, _ := strconv.Atoi(strings.TrimSpace(first))
 	return pid
 }

@@ -107,9 +107,6 @@ func (p *place) initialize(ctx context.Context, bin binaries, who identity, supe
 		}
 	}
 	if out, err := runInitdb(ctx, bin, who, p.root, next, passwordFile); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
 		return unavailable(fmt.Sprintf("The embedded database could not be made in %s: %s.", p.root, lastSentence(out, err)),
 			"Fix that and start again; nothing was kept.").Wrap(err)
 	}
@@ -180,7 +177,8 @@ func (p *place) arguments(throwaway bool) []string {
 		"logging_collector=off",
 	}
 	if throwaway {
-		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off")
+		// On a machine with many cores as many test binaries share one cluster, each with pools of its own.
+		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=500")
 	}
 	for _, s := range settings {
 		args = append(args, "-c", s)

@@ -132,17 +132,6 @@ func (p *place) awaitVacancy(ctx context.Context) error {
 	return nil
 }
 
-// recordedPid is the first line of postmaster.pid, or 0.
-func (p *place) recordedPid() int {
-	raw, err := os.ReadFile(filepath.Join(p.cluster, "postmaster.pid"))
-	if err != nil {
-		return 0
-	}
-	first, _, _ := strings.Cut(string(raw), "\n")
-	pid, _ := strconv.Atoi(strings.TrimSpace(first))
-	return pid
-}
-
 // recordedMajor is the PostgreSQL major version the cluster was made by, empty when there is no cluster.
 func (p *place) recordedMajor() string {
 	raw, err := os.ReadFile(filepath.Join(p.cluster, "PG_VERSION"))
