@@ -28,7 +28,7 @@ type part struct {
 func Diff(name, before, after string) templ.Component {
 	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
 		var b strings.Builder
-		b.WriteString(`<pre class="diff" tabindex="0" role="region" aria-label="` + templ.EscapeString("Difference of "+name) + `">`)
+		b.WriteString(`<pre class="diff" tabindex="0" role="region" aria-label="` + templ.EscapeString("Difference of "+Flat(name)) + `">`)
 		for _, c := range diffLines(before, after) {
 			tag := map[byte]string{' ': "span", '-': "del", '+': "ins"}[c.kind]
 			b.WriteString("<" + tag + ">")

@@ -70,6 +70,7 @@ const combiningLimit = 4
 // nothing that hides reaches it at all.
 type drawing struct {
 	block     bool // line breaks break lines; else they are marks in the line
+	flat      bool // text for an attribute or a title: no tags, nothing escaped, marks in brackets
 	runes     []rune
 	bad       map[int]byte // positions of bytes that are not UTF-8
 	alike     map[int]bool
@@ -81,7 +82,13 @@ type drawing struct {
 
 // render returns the text as lines of safe HTML: one line when it is not a block.
 func render(s string, block bool) ([]string, Marks) {
-	d := drawing{block: block, bad: map[int]byte{}}
+	d := drawing{block: block}
+	d.draw(s)
+	return d.lines, d.marks
+}
+
+func (d *drawing) draw(s string) {
+	d.bad = map[int]byte{}
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		if r == utf8.RuneError && size == 1 {
@@ -100,7 +107,14 @@ func render(s string, block bool) ([]string, Marks) {
 	}
 	d.marks.Lines = len(d.lines)
 	d.marks.Folded = max(0, len(d.lines)-foldAfter)
-	return d.lines, d.marks
+}
+
+// text writes a piece of the text itself.
+func (d *drawing) text(s string) {
+	if !d.flat {
+		s = templ.EscapeString(s)
+	}
+	d.line.WriteString(s)
 }
 
 func (d *drawing) endLine() {
@@ -132,7 +146,7 @@ func (d *drawing) step(i int) int {
 	switch {
 	case d.alike[i]:
 		d.marks.LookAlikes++
-		d.ctl(string(r) + " " + codepoint(r) + " " + scriptOf(r))
+		d.ctl(string(r) + " " + codepoint(r) + " " + originOf(r))
 		return 1
 	case why == innocent && d.combining > combiningLimit:
 		d.marks.Hidden++
@@ -142,7 +156,7 @@ func (d *drawing) step(i int) int {
 		if isRTL(r) {
 			return d.rightToLeft(i)
 		}
-		d.line.WriteString(templ.EscapeString(string(r)))
+		d.text(string(r))
 		return 1
 	case why == lookAlike:
 		d.marks.LookAlikes++
@@ -206,7 +220,13 @@ func (d *drawing) rightToLeft(i int) int {
 		}
 	}
 	d.combining = piled
-	d.line.WriteString("<bdi>" + templ.EscapeString(string(d.runes[i:end])) + "</bdi>")
+	if d.flat {
+		d.text(string(d.runes[i:end]))
+		return end - i
+	}
+	d.line.WriteString("<bdi>")
+	d.text(string(d.runes[i:end]))
+	d.line.WriteString("</bdi>")
 	return end - i
 }
 
@@ -285,5 +305,9 @@ func (d *drawing) drawBreaks(i, n, blanks, end int) int {
 
 // ctl writes a visible mark. Its words are ours, but may quote one character of the text.
 func (d *drawing) ctl(words string) {
+	if d.flat {
+		d.text("[" + words + "]")
+		return
+	}
 	d.line.WriteString(`<b class="ctl">` + templ.EscapeString(words) + `</b>`)
 }

@@ -44,10 +44,14 @@ func TestWhatHidesIsShown(t *testing.T) {
 		"ｐay":                             "ｐ U+FF50 styled letter",
 		"𝐩ay":                             "U+1D429 styled letter",
 		"send to \u0440\u0430\u0443\u0440\u0430\u04cf now": "р U+0440 Cyrillic",
-		"\u043e\u200bne": "о U+043E Cyrillic", // a zero-width space does not split the word for us
-		"Кaфе":           "a U+0061 Latin",
-		"a\n\n\nb":       "↵ × 3 line breaks",
-		"a\n \n\t\nb":    "↵ × 3 line breaks with 2 blanks between",
+		"\u043e\u200bne":          "о U+043E Cyrillic", // a zero-width space does not split the word for us
+		"Кaфе":                    "a U+0061 Latin",
+		"total 1\u09ea0":          "\u09ea U+09EA digit 4", // drawn like an 8
+		"send \u0661\u0662\u0663": "\u0661 U+0661 digit 1",
+		"good.test\u2215evil":     "\u2215 U+2215 looks like /",
+		"lo\u0261in":              "\u0261 U+0261 looks like g",
+		"a\n\n\nb":                "↵ × 3 line breaks",
+		"a\n \n\t\nb":             "↵ × 3 line breaks with 2 blanks between",
 	} {
 		out := draw(t, Raw(in))
 		if !strings.Contains(out, `<b class="ctl">`) || !strings.Contains(out, want) {
@@ -64,7 +68,7 @@ func TestHonestTextStaysClean(t *testing.T) {
 	for _, in := range []string{
 		"", "Refund $240.00", "two\nlines", "a\n\nb", "tab\tand  two spaces", "windows\r\nlines",
 		"Zoë, Łukasz, Ångström, naïve, ß", "Привет, мир", "Москва и Kyiv", "Добро пожаловать в GitHub", "Ελλάδα", "5 µm, Δx, λ-calculus, π",
-		"日本語とkanji", "東京タワー", "한국어", "ไทย", "हिन्दी", "مرحبا", "שלום", "😀 🚀", "“quotes” – dashes … ✓ ↵ €", "x² ½ №", "co\u0301mo",
+		"日本語とkanji", "東京タワー", "한국어", "মোট ১৪০ টাকা", "\u0627\u0644\u0645\u0628\u0644\u063a \u0661\u0662\u0663", "ไทย", "हिन्दी", "مرحبا", "שלום", "😀 🚀", "“quotes” – dashes … ✓ ↵ €", "x² ½ №", "co\u0301mo",
 	} {
 		if m := Scan(in); m.Any() || m.Sentence() != "" {
 			t.Errorf("Scan(%q) = %+v: this is honest text", in, m)
@@ -118,6 +122,18 @@ func TestASCIIHidesNothing(t *testing.T) {
 	}
 }
 
+func TestFlatTextHasNoMarkup(t *testing.T) {
+	for in, want := range map[string]string{
+		"Refund $240.00": "Refund $240.00",
+		"a\u202eb<i>\n":  "a[U+202E right-to-left override]b<i>[↵ line break]",
+		"\u05d0 1":       "\u05d0 1",
+	} {
+		if got := Flat(in); got != want {
+			t.Errorf("Flat(%+q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
 var tag = regexp.MustCompile(`<[^<>]*>`)
 
 // Whatever the bytes: the HTML is valid UTF-8, holds only our own tags, and no character that hides.
@@ -139,7 +155,7 @@ func FuzzNothingHidesInTheHTML(f *testing.F) {
 					t.Fatalf("%+q gives the tag %s", s, m)
 				}
 			}
-			for _, r := range html.UnescapeString(tag.ReplaceAllString(out, "")) {
+			for _, r := range html.UnescapeString(tag.ReplaceAllString(out, "")) + Flat(s) {
 				if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
 					t.Fatalf("%+q lets %U through: %+q", s, r, out)
 				}

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -24,6 +25,21 @@ func confusable(r rune) bool {
 		return strings.ContainsRune(greekLike, r)
 	}
 	return !unicode.In(r, innocentWithLatin...)
+}
+
+// foreignDigit reports whether a character is a digit of another script: the Bengali four is drawn like an 8.
+func foreignDigit(r rune) bool { return r > 0x7f && unicode.Is(unicode.Nd, r) }
+
+// originOf says what a marked character really is: its value as a digit, or its script.
+func originOf(r rune) string {
+	if !foreignDigit(r) {
+		return scriptOf(r)
+	}
+	value := 0
+	for unicode.Is(unicode.Nd, r-1) { // digits of a script stand together, from 0 to 9
+		r, value = r-1, value+1
+	}
+	return "digit " + strconv.Itoa(value%10)
 }
 
 // scriptOf names the script of a letter for the mark.
@@ -61,7 +77,7 @@ func lookAlikes(runes []rune) map[int]bool {
 	marks := map[int]bool{}
 	var whole [][2]int // words made of nothing but foreign look-alikes
 	honest := false    // a foreign word that cannot pass for Latin: then foreign words are simply the language
-	latin := false
+	latin, anyForeign := false, false
 	for i := 0; i < len(runes); {
 		if !inWord(runes[i]) {
 			i++
@@ -72,6 +88,10 @@ func lookAlikes(runes []rune) map[int]bool {
 			j++
 		}
 		w := weigh(runes[i:j])
+		anyForeign = anyForeign || w.foreign > 0
+		if w.latin > 0 || w.ascii > 0 {
+			markDigits(runes, i, j, marks)
+		}
 		switch {
 		case w.latin > 0 && w.foreign > 0:
 			markMinority(runes, i, j, w, marks)
@@ -88,16 +108,21 @@ func lookAlikes(runes []rune) map[int]bool {
 			markMinority(runes, w[0], w[1], word{latin: 1}, marks)
 		}
 	}
+	if latin && !anyForeign {
+		markDigits(runes, 0, len(runes), marks)
+	}
 	return marks
 }
 
 // word counts the letters of one word by what they are.
-type word struct{ latin, foreign, alike int }
+type word struct{ latin, foreign, alike, ascii int } // ascii: digits
 
 func weigh(runes []rune) word {
 	var w word
 	for _, r := range runes {
 		switch {
+		case r >= '0' && r <= '9':
+			w.ascii++
 		case !isLetter(r):
 		case isLatin(r):
 			w.latin++
@@ -109,6 +134,15 @@ func weigh(runes []rune) word {
 		}
 	}
 	return w
+}
+
+// markDigits marks digits of other scripts among Latin letters and our own digits.
+func markDigits(runes []rune, from, to int, marks map[int]bool) {
+	for i := from; i < to; i++ {
+		if foreignDigit(runes[i]) {
+			marks[i] = true
+		}
+	}
 }
 
 // markMinority marks the letters of the script that is rarer in the word; of two equal ones the foreign. Foreign letters are

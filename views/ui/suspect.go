@@ -35,6 +35,13 @@ var blank = map[rune]bool{
 	0x034f: true, 0x115f: true, 0x1160: true, 0x17b4: true, 0x17b5: true, 0x2800: true, 0x3164: true, 0xffa0: true, 0xfffc: true, 0x1d159: true,
 }
 
+// signs are punctuation that reads as the sign a path, an address or a price is cut at.
+var signs = map[rune]string{
+	0x2044: "looks like /", 0x2215: "looks like /", 0x29f8: "looks like /", 0x2571: "looks like /", 0x3033: "looks like /",
+	0x2236: "looks like :", 0xa789: "looks like :", 0xfe55: "looks like :", 0x037e: "looks like ;", 0x2024: "looks like a full stop", 0xfe52: "looks like a full stop",
+	0x01c0: "looks like |", 0x01c3: "looks like !", 0x0261: "looks like g", 0x0251: "looks like a", 0xfe6b: "looks like @", 0x201a: "looks like a comma",
+}
+
 // overlays are combining marks that draw over the letter before them: with them a sentence can look struck out, or be covered.
 var overlays = &unicode.RangeTable{R16: []unicode.Range16{{Lo: 0x0334, Hi: 0x0338, Stride: 1}, {Lo: 0x0488, Hi: 0x0489, Stride: 1}, {Lo: 0x20d2, Hi: 0x20e5, Stride: 1}, {Lo: 0x20e6, Hi: 0x20ef, Stride: 1}}, LatinOffset: 0}
 
@@ -73,6 +80,10 @@ func judge(r rune) (suspicion, string) {
 		return hides, "mark drawn over a letter"
 	case r >= 0x1d400 && r <= 0x1d7ff || r >= 0xff01 && r <= 0xff5e || r >= 0x1f130 && r <= 0x1f189 || r >= 0x24b6 && r <= 0x24e9:
 		return lookAlike, "styled letter" // mathematical, full-width, enclosed: another character that reads as the plain one
+	case signs[r] != "":
+		return lookAlike, signs[r]
+	case r >= 0x1d00 && r <= 0x1d2b:
+		return lookAlike, "small capital"
 	case !unicode.IsPrint(r):
 		return hides, "unassigned"
 	}

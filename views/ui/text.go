@@ -24,6 +24,16 @@ func Text(s string) templ.Component {
 	})
 }
 
+// Flat is Text for places that hold no markup: a page title, an attribute, a mail. Marks stand in brackets.
+func Flat(s string) string {
+	if plainASCII(s) {
+		return s
+	}
+	d := drawing{flat: true}
+	d.draw(s)
+	return strings.Join(d.lines, "")
+}
+
 // plainASCII reports whether s can stand in a line as it is: the common case, without a span around it. Two spaces cannot, since
 // HTML would show one.
 func plainASCII(s string) bool {
