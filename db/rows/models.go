@@ -8,6 +8,54 @@ import (
 	"time"
 )
 
+type Action struct {
+	ID               string
+	OrgID            string
+	Version          int32
+	State            string
+	Resolution       *string
+	RunID            string
+	Task             string
+	Profile          string
+	OnBehalfOf       string
+	OnBehalfEmail    string
+	TokenOwner       string
+	ConnectionID     string
+	ConnectionKey    string
+	ConnectionName   string
+	Integration      string
+	ReleaseDigest    string
+	Destination      string
+	Tool             string
+	Effect           string
+	Destructive      bool
+	Definition       string
+	Arguments        []byte
+	ArgsDigest       string
+	IdempotencyKey   string
+	ExplicitKey      bool
+	SnapshotVersion  int32
+	Justification    string
+	RetryOf          *string
+	RequestedAt      time.Time
+	ExpiresAt        time.Time
+	ApprovedDigest   *string
+	ApprovedByPolicy bool
+	DecidedBy        *string
+	DecidedByName    *string
+	DecidedAt        *time.Time
+	Reason           string
+	ClaimedAt        *time.Time
+	LeaseUntil       *time.Time
+	FinishedAt       *time.Time
+	SettlesAt        *time.Time
+	Result           []byte
+	ErrorCode        string
+	ErrorSentence    string
+	Evidence         *string
+	BudgetHeld       bool
+}
+
 type AuditCheckpoint struct {
 	OrgID string
 	Seq   int64
@@ -28,4 +76,85 @@ type AuditEntry struct {
 	Digest     string
 	FactNames  []string
 	FactValues []string
+}
+
+type Connection struct {
+	ID              string
+	OrgID           string
+	Key             string
+	Integration     string
+	Kind            string
+	Runtime         string
+	ReleaseDigest   string
+	Name            string
+	State           string
+	Mode            string
+	SnapshotVersion int32
+	Version         int32
+	Destination     string
+	Contract        string
+	TestedAt        *time.Time
+	Healthy         bool
+	Found           string
+	Trouble         string
+	Remedy          string
+	HealthSince     *time.Time
+	CreatedBy       string
+	CreatedAt       time.Time
+	RetiredAt       *time.Time
+}
+
+type ConnectionSetting struct {
+	OrgID        string
+	ConnectionID string
+	Name         string
+	Value        string
+}
+
+type Credential struct {
+	OrgID        string
+	ConnectionID string
+	Field        string
+	Version      int64
+	Sealed       []byte
+	Origin       string
+	Fingerprint  string
+	Last4        string
+	CreatedAt    time.Time
+}
+
+type ObservedTool struct {
+	OrgID        string
+	ConnectionID string
+	Tool         string
+	Title        string
+	Description  string
+	Digest       string
+	Recipe       int32
+	Raw          []byte
+	ReadOnly     int16
+	Destructive  int16
+	Problem      string
+	FirstSeen    time.Time
+	SeenAt       time.Time
+}
+
+type Run struct {
+	ID                string
+	OrgID             string
+	Surface           string
+	Profile           string
+	Task              string
+	OnBehalfOf        *string
+	OnBehalfEmail     string
+	TokenID           string
+	TokenOwner        string
+	TokenHash         []byte
+	Budget            int32
+	ConsequentialUsed int32
+	StartedAt         time.Time
+	ExpiresAt         time.Time
+	EndedAt           *time.Time
+	IdempotencyKey    *string
+	RequestDigest     *string
 }

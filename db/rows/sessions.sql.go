@@ -31,8 +31,7 @@ func (q *Queries) AttemptForgetNewest(ctx context.Context, subject []byte) error
 }
 
 const attemptForgetOld = `-- name: AttemptForgetOld :exec
-DELETE FROM sign_in_attempts a
-WHERE a.id IN (SELECT b.id FROM sign_in_attempts b WHERE b.at < clock_timestamp() - $1::interval ORDER BY b.at LIMIT 100)
+DELETE FROM sign_in_attempts WHERE at < clock_timestamp() - $1::interval
 `
 
 func (q *Queries) AttemptForgetOld(ctx context.Context, span time.Duration) error {

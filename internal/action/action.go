@@ -39,7 +39,7 @@ type Action struct {
 	ConnectionName   string
 	Integration      string
 	Release          string // digest of the release whose tool policy words the card
-	Destination      string // origin the bytes go to, fixed when the connection was made
+	Destination      string // where the bytes go, fixed when the connection was made: its Destination
 	Tool             string
 	Effect           policy.Effect
 	Destructive      bool
@@ -78,7 +78,7 @@ type Proposal struct {
 	Definition      string // digest the live definition has, which must be the pinned one
 	Arguments       []byte // canonical
 	ArgsDigest      string
-	Destination     string
+	Destination     string // byte for byte installation.Connection.Destination
 	Key             string // idempotency key: the caller's, or derived by Key
 	ExplicitKey     bool
 	Justification   string

@@ -12,7 +12,8 @@ import (
 // Stager turns proposals into actions.
 type Stager interface {
 	// Stage answers the action of the proposal's key: a new one, made and audited in one transaction after all fences were asked
-	// (created true), or the one that exists. The same explicit key with other arguments is an idempotency_conflict.
+	// (created true), or the one that exists. The same explicit key with other arguments is an idempotency_conflict. A created action
+	// that is approved already waits for a claim: the caller wakes the worker after Stage has returned.
 	Stage(ctx context.Context, p Proposal) (a Action, created bool, err error)
 	// CancelByRun cancels a staged or approved action for the run that asked for it.
 	CancelByRun(ctx context.Context, org identity.OrgID, r run.ID, id ID) (Action, error)
@@ -20,7 +21,8 @@ type Stager interface {
 
 // Decider makes a person's decisions. Each is one compare-and-set on state and version, after MayDecide and SawThis, with its audit row.
 type Decider interface {
-	// Approve asks all fences again, then staged → approved. A staged action met after its expiry becomes expired, and says so.
+	// Approve asks all fences again, then staged → approved. A staged action met after its expiry becomes expired, and says so. The
+	// caller wakes the worker after it has returned.
 	Approve(ctx context.Context, d Decision) (Action, error)
 	Deny(ctx context.Context, d Decision) (Action, error)
 	// Cancel is an admin's: staged or approved → cancelled. Needs identity.Manage, not Decide.
@@ -33,10 +35,11 @@ type Decider interface {
 type Claimer interface {
 	// Claim asks all fences again and makes approved → executing with the one dispatch row, committed before it returns. It answers a
 	// conflict fault when the action is not claimable (taken, cancelled, expired), and the refusal, having cancelled the action, when a
-	// fence refuses. live is the digest of the definition just fetched; destination the one the connection resolves to now.
+	// fence refuses for good; when the connection is unavailable or needs consent, the action stays approved. live is the digest of the
+	// definition just fetched; destination the one the connection resolves to now, in the bytes of installation.Connection.Destination.
 	Claim(ctx context.Context, org identity.OrgID, id ID, live, destination, outsideResource string) (Dispatch, error)
-	// Complete reports what became of a dispatch. Only the holder of the fence can; after the lease it counts as late evidence for an
-	// uncertain action and changes nothing else.
+	// Complete reports what became of a dispatch. Only the holder of the fence can; after the lease the action is uncertain, and the
+	// report counts as late evidence for it and changes nothing else.
 	Complete(ctx context.Context, d Dispatch, o Outcome, settle SettleRule) (Action, error)
 	ExpireDue(ctx context.Context) (int, error)
 	// LeasesEnded turns executing actions whose lease ended into uncertain ones.
@@ -45,7 +48,23 @@ type Claimer interface {
 	Approved(ctx context.Context, limit int) ([]Waiting, error)
 }
 
-// Waiting names an approved action.
+// Settler settles uncertain actions by what a probe of the provider found.
+type Settler interface {
+	// Uncertain lists uncertain actions, soonest settling first, across organizations.
+	Uncertain(ctx context.Context, limit int) ([]Waiting, error)
+	// Reconcile ends an uncertain action of this version: found → succeeded, absent → failed. Absent before SettlesAt is refused, naming
+	// the time, unless the write was conditional or keyed so that it can no longer apply. A version that passed by is a stale fault.
+	Reconcile(ctx context.Context, org identity.OrgID, id ID, version int, p Probed) (Action, error)
+}
+
+// Probed is what a read-only look at the provider found out about an uncertain action.
+type Probed struct {
+	Found      bool
+	Conclusive bool   // absent now means absent for ever
+	Sentence   string // what was looked at and what was there, in words of ours
+}
+
+// Waiting names an approved or uncertain action.
 type Waiting struct {
 	Org identity.OrgID
 	ID  ID

@@ -24,10 +24,11 @@ type Writer interface {
 	// Install stores a new connection and its sealed credential fields together.
 	Install(ctx context.Context, c Connection, sealed []credential.Record, e audit.Entry) (Connection, error)
 	// RecordFinding stores a test's result and, when Tools is not nil, what is listed now (replacing the list; first-seen times stay).
-	// It never touches the snapshot. held receives one entry per tool that is newly held back.
+	// It never touches the snapshot. held receives one entry per tool that is newly held back. The version grows only when health or the
+	// list changed, so that a quiet test does not make an open form stale.
 	RecordFinding(ctx context.Context, c Connection, f Finding, tested *audit.Entry, held []audit.Entry) (Connection, error)
 	// SaveStanding replaces mode and snapshot, with each pinned definition's raw bytes, and cancels the staged and approved actions
-	// whose tool is no longer granted.
+	// whose tool, as they were asked for, is no longer granted.
 	SaveStanding(ctx context.Context, c Connection, next policy.Standing, raws map[string][]byte, e audit.Entry) (Connection, error)
 	// ReplaceCredential seals in new values, stores c.Destination with them, and makes a disconnected connection active again.
 	ReplaceCredential(ctx context.Context, c Connection, sealed []credential.Record, e audit.Entry) (Connection, error)

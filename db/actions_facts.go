@@ -1,0 +1,84 @@
+package db
+
+import (
+	"context"
+	"slices"
+
+	"countersign/db/rows"
+	"countersign/internal/action"
+	"countersign/internal/policy"
+	"countersign/internal/profile"
+)
+
+// subject is the call the fences judge: a proposal, or an action that exists.
+type subject struct {
+	self        string // action id, empty for a proposal
+	tool        string
+	definition  string // digest of the definition it was asked under
+	destination string
+	arguments   []byte
+	argsDigest  string
+	reserved    bool
+}
+
+func subjectOf(a rows.Action) subject {
+	return subject{a.ID, a.Tool, a.Definition, a.Destination, a.Arguments, a.ArgsDigest, a.BudgetHeld}
+}
+
+// present is what the caller found out about the outside just now.
+type present struct {
+	definition      string // live digest; empty where nobody asked (an approval), then the last one observed counts
+	destination     string // empty where nobody asked
+	outsideResource string
+}
+
+// judged is what the database says about one call at this moment.
+type judged struct {
+	facts       action.Facts
+	mode        policy.Mode // of the connection, narrowed by the profile
+	destructive bool
+}
+
+// facts reads everything the fences judge. The run and the connection are locked, so what is read holds until the commit.
+func (t step) facts(ctx context.Context, r rows.Run, c rows.Connection, s subject, p present) (judged, error) {
+	f, err := t.q.ActionFacts(ctx, rows.ActionFactsParams{
+		RunID: r.ID, ConnectionID: c.ID, Tool: s.tool, Arguments: s.arguments, ArgsDigest: s.argsDigest, Self: s.self,
+	})
+	if err != nil {
+		return judged{}, err
+	}
+	use := useOf(f.ProfileMode, f.ProfileTools)
+	mode := use.Narrow(policy.Standing{Mode: policy.Mode(c.Mode)}).Mode
+	live, destination := p.definition, p.destination
+	if live == "" {
+		if live = text(f.ObservedDigest); live == "" {
+			live = s.definition
+		}
+	}
+	if destination == "" {
+		destination = s.destination
+	}
+	return judged{
+		mode: mode, destructive: f.PinnedDestructive != nil && *f.PinnedDestructive,
+		facts: action.Facts{
+			Now: f.Now, RunLive: r.EndedAt == nil && f.Now.Before(r.ExpiresAt), SameTask: true, // a run's task never changes, and a trigger compares it
+			ProfileAllows:   f.InProfile && allowsWriting(use, s.tool),
+			OutsideResource: p.outsideResource,
+			Granted:         f.MintedDigest != nil && f.PinnedDigest != nil,
+			SameDefinition:  s.definition == text(f.PinnedDigest) && s.definition == text(f.MintedDigest) && s.definition == live,
+			SameDestination: s.destination == c.Destination && s.destination == destination,
+			Mode:            mode, ConnectionActive: c.State == "active", NeedsConsent: c.State == "needs_consent",
+			Reserved: s.reserved, Budget: int(r.Budget), Used: int(r.ConsequentialUsed),
+			UncertainEqual: action.ID(f.UncertainEqual),
+		},
+	}, nil
+}
+
+// useOf is a profile's use of a connection. Null tools are all of them, an empty list is none.
+func useOf(mode *string, tools []string) profile.Use {
+	return profile.Use{Mode: policy.Mode(text(mode)), Tools: tools}
+}
+
+func allowsWriting(u profile.Use, tool string) bool {
+	return (u.Mode == "" || u.Mode.Access() == policy.AccessFull) && (u.Tools == nil || slices.Contains(u.Tools, tool))
+}

@@ -1,0 +1,81 @@
+package db
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"countersign/db/rows"
+	"countersign/internal/action"
+	"countersign/internal/identity"
+)
+
+// Action implements action.Reader.
+func (s Actions) Action(ctx context.Context, org identity.OrgID, id action.ID) (a action.Action, err error) {
+	err = s.readOrg(ctx, org, func(tx pgx.Tx) error {
+		row, err := rows.New(tx).ActionByID(ctx, string(id))
+		a = shown(row.Action, row.Now)
+		return orAbsent(err, "action")
+	})
+	return a, err
+}
+
+// Actions implements action.Reader.
+func (s Actions) Actions(ctx context.Context, org identity.OrgID, f action.Filter) (out []action.Action, err error) {
+	p := rows.ActionListNewestParams{
+		States: []string{}, RunID: string(f.Run), Connection: string(f.Connection), Digest: f.Digest, Before: string(f.Before), Most: limitOf(f.Limit, 50, 200),
+	}
+	for _, s := range f.States {
+		p.States = append(p.States, string(s))
+	}
+	err = s.readOrg(ctx, org, func(tx pgx.Tx) error {
+		q := rows.New(tx)
+		if f.OldestDue {
+			found, err := q.ActionListDue(ctx, rows.ActionListDueParams(p))
+			for _, r := range found {
+				out = append(out, shown(r.Action, r.Now))
+			}
+			return err
+		}
+		found, err := q.ActionListNewest(ctx, p)
+		for _, r := range found {
+			out = append(out, shown(r.Action, r.Now))
+		}
+		return err
+	})
+	return out, err
+}
+
+// limitOf bounds a page: nothing asked means the usual size.
+func limitOf(asked, usual, most int) int32 {
+	if asked <= 0 {
+		return int32(usual)
+	}
+	return int32(min(asked, most))
+}
+
+// Timeline implements action.Reader.
+func (s Actions) Timeline(ctx context.Context, org identity.OrgID, id action.ID) (out []action.Event, err error) {
+	err = s.readOrg(ctx, org, func(tx pgx.Tx) error {
+		q := rows.New(tx)
+		if _, err := q.ActionPlace(ctx, string(id)); err != nil {
+			return orAbsent(err, "action")
+		}
+		found, err := q.ActionTimeline(ctx, string(org), string(id))
+		for _, e := range found {
+			out = append(out, action.Event{At: e.At, Event: e.Event, By: e.ActorName})
+		}
+		return err
+	})
+	return out, err
+}
+
+// Counts implements action.Reader.
+func (s Actions) Counts(ctx context.Context, org identity.OrgID) (c action.Counts, err error) {
+	err = s.readOrg(ctx, org, func(tx pgx.Tx) error {
+		n, err := rows.New(tx).ActionCount(ctx)
+		c = action.Counts{Waiting: int(n.Waiting), Uncertain: int(n.Uncertain), Executing: int(n.Executing)}
+		return err
+	})
+	return c, err
+}

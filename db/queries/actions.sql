@@ -1,0 +1,122 @@
+-- name: ActionByID :one
+SELECT sqlc.embed(actions), clock_timestamp()::timestamptz AS now FROM actions WHERE id = @id;
+
+-- name: ActionByKey :one
+SELECT sqlc.embed(actions), clock_timestamp()::timestamptz AS now FROM actions WHERE run_id = @run_id AND idempotency_key = @idempotency_key;
+
+-- name: ActionPlace :one
+-- ActionPlace finds the rows that are locked before the action itself.
+SELECT run_id, connection_id FROM actions WHERE id = @id;
+
+-- name: ActionLock :one
+SELECT * FROM actions WHERE id = @id FOR NO KEY UPDATE;
+
+-- name: Clock :one
+SELECT clock_timestamp()::timestamptz;
+
+-- name: ActionFacts :one
+-- ActionFacts reads what the fences judge. The run and the connection are locked by then.
+SELECT clock_timestamp()::timestamptz AS now,
+       (u.connection_key IS NOT NULL)::boolean AS in_profile, u.mode AS profile_mode, u.tools AS profile_tools,
+       g.digest AS minted_digest, p.digest AS pinned_digest, p.effect AS pinned_effect, p.destructive AS pinned_destructive,
+       o.digest AS observed_digest,
+       coalesce((SELECT x.id FROM actions x WHERE x.connection_id = c.id AND x.tool = @tool AND x.state = 'uncertain'
+                    AND (x.arguments = @arguments OR x.args_digest = @args_digest) AND x.id <> @self LIMIT 1), '')::text AS uncertain_equal
+FROM runs r
+JOIN connections c ON c.id = @connection_id
+LEFT JOIN profile_uses u ON u.org_id = r.org_id AND u.profile = r.profile AND u.connection_key = c.key
+LEFT JOIN run_grants g ON g.run_id = r.id AND g.connection_id = c.id AND g.tool = @tool
+LEFT JOIN pinned_tools p ON p.connection_id = c.id AND p.tool = @tool
+LEFT JOIN observed_tools o ON o.connection_id = c.id AND o.tool = @tool AND o.recipe = p.recipe
+WHERE r.id = @run_id;
+
+-- name: ActionInsert :one
+INSERT INTO actions (id, org_id, state, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name,
+    integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key,
+    snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_at)
+SELECT @id, @org_id, @state, @run_id, @task, @profile, @on_behalf_of, @on_behalf_email, @token_owner, @connection_id, @connection_key, @connection_name,
+    @integration, @release_digest, @destination, @tool, @effect, @destructive, @definition, @arguments, @args_digest, @idempotency_key, @explicit_key,
+    @snapshot_version, @justification, @retry_of, t.now, t.now + @life::interval,
+    CASE WHEN @by_policy::boolean THEN @args_digest::text END, @by_policy::boolean, CASE WHEN @by_policy::boolean THEN t.now END
+FROM (SELECT clock_timestamp() AS now) t
+RETURNING *;
+
+-- name: ActionApprove :one
+UPDATE actions SET state = 'approved', version = version + 1, approved_digest = args_digest, decided_by = @decided_by, decided_by_name = @decided_by_name,
+       decided_at = clock_timestamp(), reason = @reason
+WHERE id = @id AND state = 'staged' AND version = @version AND args_digest = @args_digest AND expires_at > clock_timestamp()
+RETURNING *;
+
+-- name: ActionDeny :one
+UPDATE actions SET state = 'denied', version = version + 1, decided_by = @decided_by, decided_by_name = @decided_by_name,
+       decided_at = clock_timestamp(), finished_at = clock_timestamp(), reason = @reason, budget_held = false
+WHERE id = @id AND state = 'staged' AND version = @version AND args_digest = @args_digest AND expires_at > clock_timestamp()
+RETURNING *;
+
+-- name: ActionExpire :one
+UPDATE actions SET state = 'expired', version = version + 1, finished_at = clock_timestamp(), budget_held = false
+WHERE id = @id AND state IN ('staged', 'approved') AND expires_at <= clock_timestamp()
+RETURNING *;
+
+-- name: ActionCancel :one
+UPDATE actions SET state = 'cancelled', version = version + 1, finished_at = clock_timestamp(), budget_held = false,
+       reason = CASE WHEN @reason::text <> '' THEN @reason ELSE reason END, error_code = @error_code, error_sentence = @error_sentence
+WHERE id = @id AND state IN ('staged', 'approved') AND version = @version
+RETURNING *;
+
+-- name: ActionClaim :one
+UPDATE actions SET state = 'executing', version = version + 1, claimed_at = clock_timestamp(), lease_until = clock_timestamp() + @lease::interval
+WHERE id = @id AND state = 'approved' AND version = @version AND approved_digest = args_digest AND expires_at > clock_timestamp()
+RETURNING *;
+
+-- name: DispatchInsert :one
+INSERT INTO dispatches (action_id, org_id, args_digest, provider_key, claimed_at, send_deadline)
+SELECT a.id, a.org_id, a.approved_digest, @provider_key, a.claimed_at, a.claimed_at + @send_window::interval
+FROM actions a WHERE a.id = @action_id
+RETURNING fence;
+
+-- name: DispatchFence :one
+SELECT fence FROM dispatches WHERE action_id = @action_id;
+
+-- name: ActionConclude :one
+-- ActionConclude enters uncertain, or ends what was sent.
+UPDATE actions SET state = @state, version = version + 1, resolution = sqlc.narg('resolution'),
+       finished_at = CASE WHEN @state::text <> 'uncertain' THEN clock_timestamp() END,
+       settles_at = CASE WHEN @state::text = 'uncertain' THEN clock_timestamp() + @settle::interval ELSE settles_at END,
+       result = coalesce(sqlc.narg('result'), result), error_code = @error_code, error_sentence = @error_sentence,
+       evidence = coalesce(sqlc.narg('evidence'), evidence), budget_held = budget_held AND NOT @unsent::boolean
+WHERE id = @id AND state = @from_state AND version = @version
+RETURNING *;
+
+-- name: ActionListNewest :many
+SELECT sqlc.embed(a), clock_timestamp()::timestamptz AS now FROM actions a
+WHERE (cardinality(@states::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() THEN 'expired' ELSE a.state END = ANY (@states))
+  AND (@run_id::text = '' OR a.run_id = @run_id) AND (@connection::text = '' OR a.connection_key = @connection)
+  AND (@digest::text = '' OR a.args_digest = @digest)
+  AND (@before::text = '' OR (a.requested_at, a.id) < (SELECT b.requested_at, b.id FROM actions b WHERE b.id = @before))
+ORDER BY a.requested_at DESC, a.id DESC
+LIMIT @most;
+
+-- name: ActionListDue :many
+SELECT sqlc.embed(a), clock_timestamp()::timestamptz AS now FROM actions a
+WHERE (cardinality(@states::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() THEN 'expired' ELSE a.state END = ANY (@states))
+  AND (@run_id::text = '' OR a.run_id = @run_id) AND (@connection::text = '' OR a.connection_key = @connection)
+  AND (@digest::text = '' OR a.args_digest = @digest)
+  AND (@before::text = '' OR (a.expires_at, a.id) > (SELECT b.expires_at, b.id FROM actions b WHERE b.id = @before))
+ORDER BY a.expires_at, a.id
+LIMIT @most;
+
+-- name: ActionCount :one
+SELECT count(*) FILTER (WHERE state = 'staged' AND expires_at > clock_timestamp())::integer AS waiting,
+       count(*) FILTER (WHERE state = 'uncertain')::integer AS uncertain,
+       count(*) FILTER (WHERE state = 'executing')::integer AS executing
+FROM actions WHERE state IN ('staged', 'uncertain', 'executing');
+
+-- name: ActionTimeline :many
+SELECT at, event, actor_name FROM audit_entries WHERE org_id = @org_id AND object_kind = 'action' AND object_id = @id ORDER BY id;
+
+-- name: ActionUndecidedOfConnection :many
+SELECT id, run_id FROM actions WHERE connection_id = @connection_id AND state IN ('staged', 'approved') ORDER BY run_id, id;
+
+-- name: ActionStagedOfRun :many
+SELECT id FROM actions WHERE run_id = @run_id AND state = 'staged' ORDER BY id;
