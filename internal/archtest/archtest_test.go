@@ -1,0 +1,249 @@
+package archtest
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+const module = "countersign/"
+
+// depth is the house, lowest first: a package imports only packages of lower lines. A package that is not here fails the test, so that
+// adding one is a decision.
+var depth = map[string]int{
+	"internal/fault": 0, "internal/canonical": 1, "internal/secret": 1,
+	"internal/policy": 1, "internal/registry": 1, "internal/connector": 1, "internal/identity": 1, "internal/schema": 1,
+	"internal/audit": 2, "internal/run": 2, "internal/manifest": 2, "internal/egress": 2, "internal/people": 3, "internal/servicetoken": 3,
+	"internal/release": 3, "internal/credential": 3, "internal/action": 3, "internal/profile": 3,
+	"internal/installation": 4, "internal/provider": 4,
+	"internal/provider/providertest": 5, "internal/provider/mcpclient": 5, "internal/capability": 5,
+	"internal/provider/hosted": 6, "internal/reach": 6,
+	"internal/dispatch": 7,
+	"internal/gateway":  8,
+}
+
+// never says what a package must not import of ours, whatever its depth; "*" is everything but fault.
+var never = map[string][]string{
+	"internal/policy":       {"*"},                                              // pure; fault excepted below
+	"internal/action":       {"internal/provider", "internal/credential", "db"}, // the heart knows neither who sends nor with what
+	"internal/provider":     {"internal/credential", "internal/secret", "db"},
+	"internal/egress":       {"internal/secret", "internal/credential"},
+	"internal/gateway":      {"internal/secret", "internal/credential", "db", "web"},
+	"internal/dispatch":     {"internal/secret", "internal/credential", "db", "web"},
+	"internal/installation": {"internal/preferences"},
+	"internal/preferences":  {"internal/installation"},
+	"views":                 {"db", "web", "internal/secret", "internal/credential"},
+	"static":                {"*"},
+}
+
+// only says which packages may import something from outside. Tests are exempt.
+var only = map[string][]string{
+	"github.com/modelcontextprotocol/go-sdk": {"internal/provider/mcpclient", "web/agent", "internal/crm", "cmd/countersign-agent"},
+	"github.com/jackc/pgx/v5":                {"db"},
+	"github.com/labstack/echo/v4":            {"web"},
+	"github.com/riverqueue/river":            {"db"},
+	"github.com/gorilla/sessions":            {"web/session"},
+	"os/exec":                                {"db/embedded", "db/dbtest", "cmd/countersign", "cmd/gallery", "scripts/foreground"},
+}
+
+type listed struct {
+	ImportPath string
+	Dir        string
+	Imports    []string
+	GoFiles    []string
+}
+
+func packages(t *testing.T) []listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,Imports,GoFiles", "./...")
+	cmd.Dir = root(t)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []listed
+	d := json.NewDecoder(strings.NewReader(string(out)))
+	for d.More() {
+		var p listed
+		if err := d.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	if len(all) < 20 {
+		t.Fatalf("only %d packages were found", len(all))
+	}
+	return all
+}
+
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestPackagesImportOnlyWhatLiesBelowThem(t *testing.T) {
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		if !strings.HasPrefix(name, "internal/") || name == "internal/archtest" || name == "internal/crm" {
+			continue
+		}
+		at, ok := depth[name]
+		if !ok {
+			t.Errorf("%s has no place in the house: give it a depth in archtest, and a line in docs/architecture.md", name)
+			continue
+		}
+		for _, imported := range ours(p) {
+			if below, ok := depth[imported]; !ok || below >= at {
+				t.Errorf("%s (depth %d) imports %s (depth %d): imports point down", name, at, imported, below)
+			}
+		}
+	}
+}
+
+func TestForbiddenImports(t *testing.T) {
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		for _, imported := range ours(p) {
+			for _, banned := range never[name] {
+				if (banned == "*" && imported != "internal/fault") || imported == banned || strings.HasPrefix(imported, banned+"/") {
+					t.Errorf("%s imports %s, which it must never know", name, imported)
+				}
+			}
+			if imported == "db" && !strings.HasPrefix(name, "cmd/") && !strings.HasPrefix(name, "db/") {
+				t.Errorf("%s imports db: only cmd wires the database in", name)
+			}
+		}
+		for _, imported := range p.Imports {
+			for outside, allowed := range only {
+				inside := imported == outside || strings.HasPrefix(imported, outside+"/")
+				if inside && !slices.ContainsFunc(allowed, func(a string) bool { return name == a || strings.HasPrefix(name, a+"/") }) {
+					t.Errorf("%s imports %s; only %s may", name, imported, strings.Join(allowed, ", "))
+				}
+			}
+		}
+	}
+}
+
+func ours(p listed) []string {
+	var out []string
+	for _, i := range p.Imports {
+		if name, ok := strings.CutPrefix(i, module); ok {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// TestPackageCommentsSayWhatIsOwnedAndWhatNever reads each package comment: a stranger finds a rule by reading them.
+func TestPackageCommentsSayWhatIsOwnedAndWhatNever(t *testing.T) {
+	owns := regexp.MustCompile(`\b(owns?|holds|starts|renders|is the|carries)\b`)
+	limits := regexp.MustCompile(`\b(never|nothing|nobody|no|not|only)\b`)
+	for _, p := range packages(t) {
+		if made(p) {
+			continue
+		}
+		comment := packageComment(t, p)
+		if comment == "" {
+			t.Errorf("%s has no package comment", p.ImportPath)
+		} else if !owns.MatchString(comment) || !limits.MatchString(comment) {
+			t.Errorf("%s does not say what it owns and what it never does: %q", p.ImportPath, comment)
+		}
+	}
+}
+
+func packageComment(t *testing.T, p listed) string {
+	t.Helper()
+	for _, f := range p.GoFiles {
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, f), nil, parser.ParseComments|parser.PackageClauseOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if parsed.Doc != nil && !strings.HasPrefix(parsed.Doc.Text(), "Code generated") {
+			return parsed.Doc.Text()
+		}
+	}
+	return ""
+}
+
+// banned words name no package and no exported type of ours: each has a better word in docs/glossary.md.
+var banned = []string{"manager", "helper", "util", "common", "types", "models", "core", "base", "marketplace", "plugin"}
+
+func TestNamesFollowTheGlossary(t *testing.T) {
+	for _, p := range packages(t) {
+		last := p.ImportPath[strings.LastIndex(p.ImportPath, "/")+1:]
+		if slices.Contains(banned, last) {
+			t.Errorf("%s is named with a banned word", p.ImportPath)
+		}
+		if made(p) {
+			continue
+		}
+		for _, f := range p.GoFiles {
+			parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, f), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, declared := range typeNames(parsed) {
+				for _, word := range banned {
+					if endsIn(declared, word) {
+						t.Errorf("%s: the type %s ends in a banned word", p.ImportPath, declared)
+					}
+				}
+			}
+		}
+	}
+}
+
+// endsIn compares the last capitalized word of a name: "database" does not end in "base".
+func endsIn(name, word string) bool {
+	from := strings.LastIndexFunc(name, unicode.IsUpper)
+	return strings.EqualFold(name[max(from, 0):], word)
+}
+
+// made reports whether a package is the output of a generator.
+func made(p listed) bool { return strings.HasSuffix(p.ImportPath, "db/rows") }
+
+func typeNames(f *ast.File) []string {
+	var names []string
+	for _, d := range f.Decls {
+		if g, ok := d.(*ast.GenDecl); ok {
+			for _, s := range g.Specs {
+				if ts, ok := s.(*ast.TypeSpec); ok {
+					names = append(names, ts.Name.Name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// TestTheMapIsTheTree compares the packages with docs/architecture.md: a map that lies is worse than none.
+func TestTheMapIsTheTree(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join(root(t), "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		if !strings.Contains(string(doc), "`"+name+"`") {
+			t.Errorf("docs/architecture.md does not mention `%s`", name)
+		}
+	}
+	for _, mentioned := range regexp.MustCompile("`((?:internal|db|web|views|cmd|catalog|static)/[a-z/-]+)`").FindAllStringSubmatch(string(doc), -1) {
+		if _, err := os.Stat(filepath.Join(root(t), mentioned[1])); err != nil {
+			t.Errorf("docs/architecture.md mentions `%s`, which does not exist", mentioned[1])
+		}
+	}
+}
