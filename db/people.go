@@ -120,11 +120,8 @@ func person(id, org, email, name string, roles []string, active bool) identity.P
 	return identity.Person{ID: identity.PersonID(id), Org: identity.OrgID(org), Email: email, Name: name, Roles: texts[identity.Role](roles), Active: active}
 }
 
-// texts turns one kind of text into another, element by element.
+// texts turns one kind of text into another, element by element. None is an empty list: no column of ours holds null for it.
 func texts[To, From ~string](in []From) []To {
-	if in == nil {
-		return nil
-	}
 	out := make([]To, len(in))
 	for i, s := range in {
 		out[i] = To(s)

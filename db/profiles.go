@@ -70,7 +70,8 @@ func use(r rows.ProfileUseListRow) profile.Use {
 	return u
 }
 
-// SaveProfile makes (version 0) or replaces a profile. The row's lock makes two who save the same version follow each other: the
+// SaveProfile makes (version 0) or replaces a profile. A use of a connection that is not there grants nothing, now or later: keys are
+// never given again. The row's lock makes two who save the same version follow each other: the
 // second one is told that its page is old.
 func (p Profiles) SaveProfile(ctx context.Context, pr profile.Profile, e audit.Entry) error {
 	if err := pr.Check(); err != nil {
@@ -86,7 +87,7 @@ func (p Profiles) SaveProfile(ctx context.Context, pr profile.Profile, e audit.E
 		}
 		for i, u := range pr.Uses {
 			if err := q.ProfileUseInsert(ctx, useRow(pr, i, u)); err != nil {
-				return useFault(u, err)
+				return err
 			}
 		}
 		return nil
@@ -129,14 +130,6 @@ func useRow(pr profile.Profile, position int, u profile.Use) rows.ProfileUseInse
 		}
 	}
 	return r
-}
-
-// useFault names a connection that is not one of this organization's, where the database knows them.
-func useFault(u profile.Use, err error) error {
-	if violates(err, "profile_uses_connection_fkey") {
-		return fault.Field("uses", "There is no connection “"+u.Connection.String()+"”.")
-	}
-	return err
 }
 
 // RemoveProfile removes a profile as somebody saw it.

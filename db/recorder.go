@@ -39,12 +39,15 @@ type Recorder struct {
 	done     chan struct{} // closed when the queue is empty and written
 	giveUp   context.Context
 	giveUpBy context.CancelFunc
-	lost     int // written by run before done is closed
+	lost     int    // written by run before done is closed
+	settled  string // name of the last batch known to be stored; used by run only
 }
 
 // NewRecorder starts a recorder; Close ends it. It writes across organizations, each entry inside its own.
-func (d *DB) NewRecorder(log *slog.Logger) *Recorder {
-	r := &Recorder{db: d, log: log, queue: make(chan audit.Entry, recorderQueue), closing: make(chan struct{}), done: make(chan struct{})}
+func (d *DB) NewRecorder(log *slog.Logger) *Recorder { return d.newRecorder(log, recorderQueue) }
+
+func (d *DB) newRecorder(log *slog.Logger, size int) *Recorder {
+	r := &Recorder{db: d, log: log, queue: make(chan audit.Entry, size), closing: make(chan struct{}), done: make(chan struct{})}
 	r.giveUp, r.giveUpBy = context.WithCancel(context.Background())
 	go r.run()
 	return r
@@ -157,8 +160,9 @@ func (r *Recorder) collect() ([]audit.Entry, bool) {
 func (r *Recorder) write(batch []audit.Entry) bool {
 	name, pause := identity.NewID("rec_"), firstPause
 	for {
-		err := r.db.storeBatch(r.giveUp, name, batch)
+		err := r.db.storeBatch(r.giveUp, name, r.settled, batch)
 		if err == nil {
+			r.settled = name
 			if r.failing.Swap(false) {
 				r.log.Info("The audit trail can be written again; reads go on.")
 			}
@@ -181,7 +185,8 @@ func (r *Recorder) write(batch []audit.Entry) bool {
 // writeLimit bounds one try, so that a database that hangs counts as one that fails.
 const writeLimit = 10 * time.Second
 
-func (d *DB) storeBatch(ctx context.Context, name string, batch []audit.Entry) error {
+// storeBatch writes a batch under its name unless it is there, and forgets the name of one nobody will offer again.
+func (d *DB) storeBatch(ctx context.Context, name, settled string, batch []audit.Entry) error {
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
 	return d.inTx(ctx, func(tx pgx.Tx) error {
@@ -197,7 +202,7 @@ func (d *DB) storeBatch(ctx context.Context, name string, batch []audit.Entry) e
 				return err
 			}
 		}
-		_, err = tx.Exec(ctx, "DELETE FROM audit_batches WHERE at < clock_timestamp() - interval '1 hour'")
+		_, err = tx.Exec(ctx, "DELETE FROM audit_batches WHERE name = $1", settled)
 		return err
 	})
 }

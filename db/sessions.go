@@ -87,19 +87,19 @@ func (s Sessions) EndSession(ctx context.Context, hash []byte, e *audit.Entry) e
 	return s.inOrg(ctx, e.Org, end)
 }
 
-// EndOld removes sessions that are over or idle; a sweeper calls it. They open nothing as it is.
-func (s Sessions) EndOld(ctx context.Context) (int64, error) {
-	var n int64
-	err := s.pool.QueryRow(ctx, "SELECT end_old_sessions($1)", session.Idle).Scan(&n)
-	return n, translated(err)
+// Sweep removes sessions that are over or idle, and attempts that count no more. Neither opens or closes anything as it is.
+func (s Sessions) Sweep(ctx context.Context) error {
+	if _, err := s.pool.Exec(ctx, "SELECT end_old_sessions($1)", session.Idle); err != nil {
+		return translated(err)
+	}
+	return translated(rows.New(s.pool).AttemptForgetOld(ctx, attemptSpan))
 }
 
 // What is free in a span of time.
 const (
-	attemptSpan    = 15 * time.Minute
-	accountFree    = 5
-	addressFree    = 20
-	attemptsKeptTo = time.Hour
+	attemptSpan = 15 * time.Minute
+	accountFree = 5
+	addressFree = 20
 )
 
 // tried is what attempts are counted for.
@@ -162,10 +162,7 @@ func (s Sessions) SignInAttempt(ctx context.Context, account, address string) (w
 		if wait > 0 {
 			return nil
 		}
-		if err := q.AttemptInsert(ctx, counted); err != nil {
-			return err
-		}
-		return q.AttemptForgetOld(ctx, attemptsKeptTo)
+		return q.AttemptInsert(ctx, counted)
 	})
 	return wait, err
 }

@@ -263,12 +263,12 @@ END $$;
 CREATE TRIGGER audit_entries_await_seal AFTER INSERT ON audit_entries REFERENCING NEW TABLE AS added
     FOR EACH STATEMENT EXECUTE FUNCTION await_seal();
 
--- Batches of entries that were written, by name, so that one whose commit was not answered is not written twice. Kept for an hour.
+-- Batches of entries that were written, by name, so that one whose commit was not answered is not written twice. Each writer takes its
+-- last name away with its next batch.
 CREATE TABLE audit_batches (
     name text PRIMARY KEY,
     at   timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-CREATE INDEX audit_batches_by_time ON audit_batches (at);
 GRANT SELECT, INSERT, DELETE ON audit_batches TO countersign_app;
 
 CREATE TABLE audit_seals (

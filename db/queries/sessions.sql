@@ -27,5 +27,4 @@ DELETE FROM sign_in_attempts a
 WHERE a.id = (SELECT b.id FROM sign_in_attempts b WHERE b.subject = @subject ORDER BY b.at DESC, b.id DESC LIMIT 1);
 
 -- name: AttemptForgetOld :exec
-DELETE FROM sign_in_attempts a
-WHERE a.id IN (SELECT b.id FROM sign_in_attempts b WHERE b.at < clock_timestamp() - @span::interval ORDER BY b.at LIMIT 100);
+DELETE FROM sign_in_attempts WHERE at < clock_timestamp() - @span::interval;
