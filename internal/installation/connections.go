@@ -2,6 +2,7 @@ package installation
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"countersign/internal/audit"
@@ -70,8 +71,12 @@ func (s *Connections) Tools(ctx context.Context, c Connection) ([]Tool, error) {
 }
 
 // Install makes a connection from the current release, seals its credential and tests it. What the test finds is on the connection;
-// a failing test is not an error, since the person corrects it on the page that shows it. It grants no tool.
+// a failing test is not an error, since the person corrects it on the page that shows it. It grants no tool. A form that is sent twice
+// makes one connection: the second answer is the first one's.
 func (s *Connections) Install(ctx context.Context, by identity.Person, q Setup) (Connection, error) {
+	if c, ok, err := s.installed(ctx, by.Org, q.ID); err != nil || ok {
+		return c, err
+	}
 	current, err := s.Releases.Current(ctx)
 	if err != nil {
 		return Connection{}, err
@@ -85,10 +90,26 @@ func (s *Connections) Install(ctx context.Context, by identity.Person, q Setup) 
 		return Connection{}, err
 	}
 	e := entry(by, audit.ConnectionInstalled, c.Key, audit.Fact{Name: "integration", Value: m.Key}, audit.Fact{Name: "release", Value: c.Release}, audit.Fact{Name: "auth", Value: c.Contract})
-	if c, err = s.Write.Install(ctx, c, sealed, e); err != nil {
+	made, err := s.Write.Install(ctx, c, sealed, e)
+	if err != nil {
+		if first, ok, _ := s.installed(ctx, by.Org, c.ID); ok { // both presses got this far, and the database let one through
+			return first, nil
+		}
 		return Connection{}, err
 	}
-	return s.test(ctx, c, by)
+	return s.test(ctx, made, by)
+}
+
+func (s *Connections) installed(ctx context.Context, org identity.OrgID, id string) (Connection, bool, error) {
+	if id == "" {
+		return Connection{}, false, nil
+	}
+	all, err := s.Read.Connections(ctx, org)
+	i := slices.IndexFunc(all, func(c Connection) bool { return c.ID == id })
+	if err != nil || i < 0 {
+		return Connection{}, false, err
+	}
+	return all[i], true, nil
 }
 
 func (s *Connections) prepare(by identity.Person, m manifest.Manifest, digest string, q Setup) (Connection, []credential.Record, error) {
@@ -96,6 +117,8 @@ func (s *Connections) prepare(by identity.Person, m manifest.Manifest, digest st
 		q.Contract = m.Auth[0].Contract
 	}
 	var faults fault.List
+	id, err := checkID(q.ID)
+	faults = collect(faults, err)
 	name, err := checkName(q.Name, m.Name)
 	faults = collect(faults, err)
 	settings, err := checkSettings(m, q.Settings)
@@ -109,7 +132,7 @@ func (s *Connections) prepare(by identity.Person, m manifest.Manifest, digest st
 		return Connection{}, nil, err
 	}
 	c := Connection{
-		ID: identity.NewID("con_"), Org: by.Org, Key: connector.NewKey(m.Key), Integration: m.Key, Kind: m.Kind, Runtime: m.Runtime,
+		ID: id, Org: by.Org, Key: connector.NewKey(m.Key), Integration: m.Key, Kind: m.Kind, Runtime: m.Runtime,
 		Release: digest, Name: name, State: Active, Destination: destination.URL(), Contract: string(q.Contract), Settings: settings, CreatedBy: by.Display(),
 	}
 	sealed, err := credential.Seal(s.Keys, credential.Place{Org: by.Org, Connection: c.Key}, 1, q.Secrets, destination)

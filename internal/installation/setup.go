@@ -2,6 +2,7 @@ package installation
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -9,6 +10,7 @@ import (
 	"countersign/internal/credential"
 	"countersign/internal/egress"
 	"countersign/internal/fault"
+	"countersign/internal/identity"
 	"countersign/internal/manifest"
 	"countersign/internal/registry"
 	"countersign/internal/secret"
@@ -16,11 +18,27 @@ import (
 
 // Setup is what a person fills in to install a connection, as the form posted it.
 type Setup struct {
+	ID          string // drawn with the form by NewID: one form makes one connection, however often it is sent; drawn now when empty
 	Integration string
 	Name        string                  // display name; the integration's when empty
 	Contract    manifest.Contract       // which of the manifest's auth contracts; the first when empty
 	Secrets     map[string]secret.Value // setup fields, by name
 	Settings    map[string]string       // resource settings, by name
+}
+
+// NewID draws the id of a connection that a form will make.
+func NewID() string { return identity.NewID("con_") }
+
+var idShape = regexp.MustCompile(`^con_[a-z2-7]{26}$`)
+
+func checkID(id string) (string, error) {
+	if id == "" {
+		return NewID(), nil
+	}
+	if !idShape.MatchString(id) {
+		return "", fault.New(fault.Invalid, fault.CodeInvalid, "Not installed. This form was not drawn here.", "Open the integration's page and start again.")
+	}
+	return id, nil
 }
 
 // DestinationOf is the address a runtime has now: public HTTPS, unless the operator's endpoints file moved it.

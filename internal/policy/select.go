@@ -43,7 +43,7 @@ func Select(now Standing, choice Choice, offered []Candidate) (Standing, error) 
 	if choice.Listed {
 		return selectListed(choice, offered)
 	}
-	if len(choice.Tools) > 0 && !sameTools(choice.Tools, now.Snapshot.Tools()) {
+	if len(choice.Tools) > 0 && !sameTools(choice.Tools, now.Snapshot.Tools()) && !sameTools(choice.Tools, tickable(now.Snapshot, offered)) {
 		return Standing{}, fault.New(fault.Conflict, fault.CodeConflict,
 			"Not saved. You ticked single tools, but the choice says “every tool this mode allows”.",
 			"Choose “only the ticked tools” to save your ticks, or untick nothing and save the mode alone.")
@@ -52,6 +52,14 @@ func Select(now Standing, choice Choice, offered []Candidate) (Standing, error) 
 		return now, nil
 	}
 	return selectEligible(choice.Mode, offered)
+}
+
+// tickable are the granted tools a form can post at all: one that is held back or unusable has no tick, and that is no question.
+func tickable(s Snapshot, offered []Candidate) []string {
+	return s.Only(func(p Pinned) bool {
+		i := slices.IndexFunc(offered, func(c Candidate) bool { return c.Tool == p.Tool })
+		return i >= 0 && !offered[i].Held && offered[i].Problem == ""
+	}).Tools()
 }
 
 func selectListed(choice Choice, offered []Candidate) (Standing, error) {

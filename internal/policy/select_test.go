@@ -98,3 +98,16 @@ func TestASnapshotOnlyNarrows(t *testing.T) {
 		t.Errorf("two entries for one tool: %v", err)
 	}
 }
+
+// A held-back tool has no tick to post. A form that moves only the mode must not be asked what it meant by leaving it out.
+func TestATickThatCannotBePostedIsNoQuestion(t *testing.T) {
+	before := policy.Standing{Mode: policy.AskUserOnWrite, Snapshot: granted(t, "find", "moved")}
+	offered := []policy.Candidate{{Tool: "find", Digest: "d1", Class: read}, {Tool: "moved", Digest: "d9", Class: read, Held: true}}
+	after, err := policy.Select(before, policy.Choice{Mode: policy.ReadOnly, Tools: []string{"find"}}, offered)
+	if err != nil || !slices.Equal(after.Snapshot.Tools(), []string{"find"}) {
+		t.Errorf("got %v, %v", after.Snapshot.Tools(), err)
+	}
+	if _, err := policy.Select(before, policy.Choice{Mode: policy.ReadOnly, Tools: []string{"moved"}}, offered); !fault.Is(err, fault.CodeConflict) {
+		t.Errorf("other ticks than the page offered: %v", err)
+	}
+}
