@@ -12,6 +12,11 @@
     };
     if (target.name === "tools") choose("1");
     if (target.name === "mode") choose("");
+    // The same on a profile, where each connection has its own list.
+    const [kind, key] = target.name.split(/\.(.*)/);
+    if (kind !== "tools" || !key) return;
+    const only = form.querySelector(`input[name="listed.${CSS.escape(key)}"][value="1"]`);
+    if (only) only.checked = true;
   }
   document.addEventListener("change", (event) => {
     if (event.target instanceof HTMLInputElement) follow(event.target);
