@@ -81,6 +81,19 @@ func (r *Recorder) Record(ctx context.Context, e audit.Entry) error {
 	}
 }
 
+// Ready is nil while entries are taken: what would have to be recorded may begin.
+func (r *Recorder) Ready() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.closed:
+		return stopping
+	case r.failing.Load():
+		return notRecorded
+	}
+	return nil
+}
+
 func (r *Recorder) enter() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
