@@ -3,8 +3,10 @@ package web
 import (
 	"net/http"
 
+	"countersign/internal/identity"
 	"countersign/internal/servicetoken"
 	"countersign/web/admin"
+	"countersign/web/agent"
 )
 
 // Any is every method: the handler itself refuses what it does not answer.
@@ -22,15 +24,16 @@ func (r Route) Guard() Guard { return r.answer.guard }
 
 // Handlers are the parts of the product a route can lead to. A part that is nil has no routes.
 type Handlers struct {
-	Doors   *admin.Doors
-	API     *API
-	Gateway *Gateway
-}
-
-// API is the service API for an organization's own programs. Its handlers read path values with http.Request.PathValue.
-type API struct {
-	StartRun, Run, EndRun, Actions, Action, Connections, Audit http.Handler
-	Description                                                http.Handler // the OpenAPI document
+	Doors    *admin.Doors
+	Overview *admin.Overview
+	People   *admin.People
+	Tokens   *admin.Tokens
+	Settings *admin.Settings
+	Audit    *admin.Audit
+	Releases *admin.Releases
+	Profiles *admin.Profiles
+	API      *agent.API
+	Gateway  *Gateway
 }
 
 // Gateway is what a run's agent reaches with its run token.
@@ -56,16 +59,67 @@ func Routes(h Handlers) []Route {
 			Route{post, "/join/:link", public(d.Join)},
 		)
 	}
+	if o := h.Overview; o != nil {
+		add(Route{get, "/", with(identity.View, o.Show)})
+	}
+	if p := h.Profiles; p != nil {
+		add(
+			Route{get, "/profiles", with(identity.View, p.List)},
+			Route{get, "/profiles/new", with(identity.Manage, p.New)},
+			Route{post, "/profiles", with(identity.Manage, p.Create)},
+			Route{get, "/profiles/:name", with(identity.View, p.Show)},
+			Route{post, "/profiles/:name", with(identity.Manage, p.Save)},
+			Route{post, "/profiles/:name/remove", with(identity.Manage, p.Remove)},
+		)
+	}
+	if a := h.Audit; a != nil {
+		add(
+			Route{get, "/audit", with(identity.ReadAudit, a.List)},
+			Route{get, "/audit/export", with(identity.ReadAudit, a.Export)},
+			Route{post, "/audit/verify", with(identity.ReadAudit, a.Verify)},
+		)
+	}
+	if r := h.Releases; r != nil {
+		add(
+			Route{get, "/releases", with(identity.View, r.List)},
+			Route{get, "/releases/:digest", with(identity.View, r.Show)},
+		)
+	}
+	if p := h.People; p != nil {
+		add(
+			Route{get, "/people", with(identity.Manage, p.List)},
+			Route{post, "/people", with(identity.Manage, p.Add)},
+			Route{get, "/people/:id", with(identity.Manage, p.Show)},
+			Route{post, "/people/:id/roles", with(identity.Manage, p.SaveRoles)},
+			Route{post, "/people/:id/deactivate", with(identity.Manage, p.Deactivate)},
+			Route{post, "/people/:id/reactivate", with(identity.Manage, p.Reactivate)},
+			Route{post, "/people/:id/link", with(identity.Manage, p.Link)},
+		)
+	}
+	if t := h.Tokens; t != nil {
+		add(
+			Route{get, "/tokens", with(identity.Manage, t.List)},
+			Route{post, "/tokens", with(identity.Manage, t.Create)},
+			Route{post, "/tokens/:id/revoke", with(identity.Manage, t.Revoke)},
+		)
+	}
+	if s := h.Settings; s != nil {
+		add(
+			Route{get, "/settings", with(identity.View, s.Show)},
+			Route{post, "/settings/theme", with(identity.View, s.Theme)},
+			Route{post, "/settings/password", with(identity.View, s.Password)},
+		)
+	}
 	if a := h.API; a != nil {
 		add(
-			Route{get, "/api/openapi.yaml", plain(a.Description)},
-			Route{post, "/api/v1/runs", token(servicetoken.RunsWrite, a.StartRun)},
-			Route{get, "/api/v1/runs/:id", token(servicetoken.RunsRead, a.Run)},
-			Route{post, "/api/v1/runs/:id/end", token(servicetoken.RunsWrite, a.EndRun)},
-			Route{get, "/api/v1/actions", token(servicetoken.ActionsRead, a.Actions)},
-			Route{get, "/api/v1/actions/:id", token(servicetoken.ActionsRead, a.Action)},
-			Route{get, "/api/v1/connections", token(servicetoken.ConnectionsRead, a.Connections)},
-			Route{get, "/api/v1/audit", token(servicetoken.AuditRead, a.Audit)},
+			Route{get, "/api/openapi.yaml", plain(agent.OpenAPI())},
+			Route{post, "/api/v1/runs", token(servicetoken.RunsWrite, a.StartRun())},
+			Route{get, "/api/v1/runs/:id", token(servicetoken.RunsRead, a.Run())},
+			Route{post, "/api/v1/runs/:id/end", token(servicetoken.RunsWrite, a.EndRun())},
+			Route{get, "/api/v1/actions", token(servicetoken.ActionsRead, a.ListActions())},
+			Route{get, "/api/v1/actions/:id", token(servicetoken.ActionsRead, a.OneAction())},
+			Route{get, "/api/v1/connections", token(servicetoken.ConnectionsRead, a.ListConnections())},
+			Route{get, "/api/v1/audit", token(servicetoken.AuditRead, a.ListAudit())},
 		)
 	}
 	if g := h.Gateway; g != nil {

@@ -75,7 +75,7 @@ func (d *Doors) Form(c echo.Context) error {
 // SignIn checks email and password. Every refusal reads the same and takes the same.
 func (d *Doors) SignIn(c echo.Context) error {
 	ctx, began := c.Request().Context(), time.Now()
-	email, address := signInName(c.FormValue("email")), c.RealIP()
+	email, address := signInName(c.Request().PostFormValue("email")), c.RealIP()
 	wait, err := d.Attempts.SignInAttempt(ctx, email, address)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (d *Doors) SignIn(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	password := secret.New(c.FormValue("password"))
+	password := secret.New(c.Request().PostFormValue("password"))
 	err = bounded(ctx, func() error { return people.Verify(account, password) })
 	switch {
 	case err == nil:
@@ -125,7 +125,7 @@ func (d *Doors) letIn(c echo.Context, a people.Account, email, address string) e
 	if err := d.Sessions.SignIn(c.Response(), c.Request(), session.Session{Person: a.Person, Org: a.Org}, e); err != nil {
 		return err
 	}
-	return c.Redirect(http.StatusSeeOther, session.OwnPath(c.FormValue("to")))
+	return c.Redirect(http.StatusSeeOther, session.OwnPath(c.Request().PostFormValue("to")))
 }
 
 func (d *Doors) refuse(c echo.Context, a people.Account, began time.Time) error {
@@ -147,21 +147,25 @@ func (d *Doors) refuse(c echo.Context, a people.Account, began time.Time) error 
 }
 
 func (d *Doors) tooOften(c echo.Context, wait time.Duration) error {
-	seconds := int((wait + time.Second - 1) / time.Second)
-	c.Response().Header().Set("Retry-After", strconv.Itoa(seconds))
-	minutes := (seconds + 59) / 60
-	return d.again(c, http.StatusTooManyRequests, "Too many tries.",
-		"Wait "+ui.Count(minutes, "minute", "minutes")+", then try again. A password link from an admin works at once.")
+	c.Response().Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
+	f := tooManyTries(wait)
+	return d.again(c, http.StatusTooManyRequests, f.What, f.Next)
+}
+
+// tooManyTries says how long to wait, rounded up so that a try at that time is not refused again.
+func tooManyTries(wait time.Duration) *fault.Error {
+	minutes := int((wait + time.Minute - 1) / time.Minute)
+	return fault.New(fault.Limited, fault.CodeLimited, "Too many tries.", "Wait "+ui.Count(minutes, "minute", "minutes")+", then try again.")
 }
 
 // again is the form once more, with the address that was typed and without the password.
 func (d *Doors) again(c echo.Context, status int, what, next string) error {
-	email := strings.TrimSpace(c.FormValue("email"))
+	email := strings.TrimSpace(c.Request().PostFormValue("email"))
 	if len(email) > 254 {
 		email = ""
 	}
 	return showDoor(c, status, views.SignIn(views.SignInView{Email: email, Error: what, Next: next,
-		To: carried(session.OwnPath(c.FormValue("to"))), Theme: Theme(c.Request())}))
+		To: carried(session.OwnPath(c.Request().PostFormValue("to"))), Theme: Theme(c.Request())}))
 }
 
 // carried leaves out the way that needs no carrying.

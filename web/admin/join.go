@@ -75,13 +75,13 @@ func (d *Doors) invitee(c echo.Context) (a people.Account, gone bool, err error)
 func joinForm(c echo.Context, a people.Account) (name, hash string, err error) {
 	var faults fault.List
 	if a.PasswordHash == "" {
-		name = strings.TrimSpace(c.FormValue("name"))
+		name = strings.TrimSpace(c.Request().PostFormValue("name"))
 		if name == "" || utf8.RuneCountInString(name) > 100 {
 			faults = append(faults, fault.Field("name", "A name of 1 to 100 characters is needed."))
 		}
 	}
 	err = bounded(c.Request().Context(), func() (err error) {
-		hash, err = people.HashPassword(secret.New(c.FormValue("password")))
+		hash, err = people.HashPassword(secret.New(c.Request().PostFormValue("password")))
 		return err
 	})
 	if f, ok := fault.As(err); ok {
@@ -104,7 +104,7 @@ func joinEntry(a people.Account, name string) audit.Entry {
 }
 
 func invitationView(c echo.Context, a people.Account) views.InvitationView {
-	name := c.FormValue("name")
+	name := c.Request().PostFormValue("name")
 	if name == "" {
 		name = a.Person.Name
 	}

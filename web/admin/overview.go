@@ -1,0 +1,143 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"countersign/internal/action"
+	"countersign/internal/identity"
+	"countersign/internal/installation"
+	"countersign/internal/run"
+	"countersign/views"
+	"countersign/web/answer"
+)
+
+// Overview is the first page: what waits, what runs, what happened today.
+type Overview struct {
+	Actions     ActionReader
+	Runs        RunList
+	Connections ConnectionList
+	Tools       ToolReader
+}
+
+// ActionReader lists actions; action.Reader implements it.
+type ActionReader interface {
+	Actions(ctx context.Context, org identity.OrgID, f action.Filter) ([]action.Action, error)
+	Counts(ctx context.Context, org identity.OrgID) (action.Counts, error)
+}
+
+// RunList lists runs; capability.Store implements it.
+type RunList interface {
+	Runs(ctx context.Context, org identity.OrgID, liveOnly bool, before run.ID, limit int) ([]run.Run, error)
+}
+
+// ToolReader compares what a connection grants with what is listed now; installation.Connections implements it.
+type ToolReader interface {
+	Tools(ctx context.Context, c installation.Connection) ([]installation.Tool, error)
+}
+
+// How many lines each part shows.
+const (
+	showWaiting = 8
+	showRuns    = 20
+	showToday   = 12
+)
+
+// Show is the page. A part that cannot be read says so in its place; the rest is shown.
+func (o *Overview) Show(r *Request) error {
+	v := views.OverviewView{Now: time.Now(), MayDecide: r.Person().May(identity.Decide), MayManage: r.Person().May(identity.Manage), Failed: map[string]string{}}
+	parts := []struct {
+		name string
+		read func(*Request, *views.OverviewView) error
+	}{{"waits", o.waiting}, {"waits", o.ailing}, {"runs", o.running}, {"today", o.today}}
+	for _, p := range parts {
+		if err := p.read(r, &v); err != nil {
+			f := answer.Of(err)
+			answer.Log(r.Ctx(), f, r.Response().Header().Get("X-Request-Id"))
+			v.Failed[p.name] = f.Error()
+		}
+	}
+	return r.Show(http.StatusOK, views.OverviewPage(r.Frame("Overview", "overview"), v))
+}
+
+func (o *Overview) waiting(r *Request, v *views.OverviewView) (err error) {
+	if v.Counts, err = o.Actions.Counts(r.Ctx(), r.Org()); err != nil {
+		return err
+	}
+	staged := action.Filter{States: []action.State{action.StateStaged}, OldestDue: true, Limit: showWaiting}
+	if v.Waiting, err = o.Actions.Actions(r.Ctx(), r.Org(), staged); err != nil {
+		return err
+	}
+	uncertain := action.Filter{States: []action.State{action.StateUncertain}, Limit: showWaiting}
+	v.Uncertain, err = o.Actions.Actions(r.Ctx(), r.Org(), uncertain)
+	return err
+}
+
+// ailing finds connections that do not work, and those with something held back.
+func (o *Overview) ailing(r *Request, v *views.OverviewView) error {
+	all, err := o.Connections.Connections(r.Ctx(), r.Org())
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		if c.State == installation.Retired {
+			continue
+		}
+		if c.State != installation.Active || (c.Health.TestedAt != nil && !c.Health.OK) {
+			v.Ailing = append(v.Ailing, c)
+			continue
+		}
+		tools, err := o.Tools.Tools(r.Ctx(), c)
+		if err != nil {
+			return err
+		}
+		if held := heldBack(tools); len(held) > 0 {
+			v.Held = append(v.Held, views.HeldBack{Connection: c, Tools: held})
+		}
+	}
+	return nil
+}
+
+func heldBack(tools []installation.Tool) (names []string) {
+	for _, t := range tools {
+		if t.Held {
+			names = append(names, t.Tool)
+		}
+	}
+	return names
+}
+
+func (o *Overview) running(r *Request, v *views.OverviewView) (err error) {
+	v.Runs, err = o.Runs.Runs(r.Ctx(), r.Org(), true, "", showRuns)
+	return err
+}
+
+var settled = []action.State{action.StateSucceeded, action.StateFailed, action.StateDenied, action.StateExpired, action.StateCancelled, action.StateClosedUnknown}
+
+// today lists what came to an end since midnight UTC. One that was asked for before and ended today is found among the newest ones.
+func (o *Overview) today(r *Request, v *views.OverviewView) error {
+	list, err := o.Actions.Actions(r.Ctx(), r.Org(), action.Filter{States: settled, Limit: 200})
+	if err != nil {
+		return err
+	}
+	midnight := v.Now.UTC().Truncate(day)
+	list = slices.DeleteFunc(list, func(a action.Action) bool { return ended(a).Before(midnight) })
+	slices.SortStableFunc(list, func(a, b action.Action) int { return ended(b).Compare(ended(a)) })
+	if v.TodayMore = len(list) > showToday; v.TodayMore {
+		list = list[:showToday]
+	}
+	v.Today = list
+	return nil
+}
+
+func ended(a action.Action) time.Time {
+	switch {
+	case a.FinishedAt != nil:
+		return *a.FinishedAt
+	case a.DecidedAt != nil:
+		return *a.DecidedAt
+	}
+	return a.RequestedAt
+}
