@@ -24,14 +24,14 @@ type auditVerifyCommand struct {
 }
 
 func (c *auditVerifyCommand) Run(p *process) error {
-	var kept *audit.Checkpoint
+	var kept []audit.Checkpoint
 	if c.Checkpoint != "" {
 		raw, err := os.ReadFile(c.Checkpoint)
 		if err != nil {
 			return usageError{err}
 		}
-		kept = &audit.Checkpoint{}
-		if err := json.Unmarshal(raw, kept); err != nil {
+		kept = make([]audit.Checkpoint, 1)
+		if err := json.Unmarshal(raw, &kept[0]); err != nil {
 			return usageError{fmt.Errorf("%s is no checkpoint: %w", c.Checkpoint, err)}
 		}
 	}
@@ -44,12 +44,16 @@ func (c *auditVerifyCommand) Run(p *process) error {
 		if err != nil {
 			return err
 		}
-		length, err := db.Audit{DB: d.DB}.Verify(ctx, keys, org.ID, kept)
+		chain := db.Audit{DB: d.DB}
+		if _, err := chain.Seal(ctx, keys); err != nil { // of a server that is stopped, or a second behind
+			return err
+		}
+		found, err := chain.Verify(ctx, org.ID, keys, kept...)
 		var broken *audit.Break
 		if err != nil && !errors.As(err, &broken) {
 			return err
 		}
-		return c.tell(p, length, broken)
+		return c.tell(p, found.Sealed, broken)
 	})
 }
 
@@ -84,11 +88,7 @@ func (c *auditCheckpointCommand) Run(p *process) error {
 		if err != nil {
 			return err
 		}
-		keys, err := c.keys()
-		if err != nil {
-			return err
-		}
-		checkpoint, err := db.Audit{DB: d.DB}.Checkpoint(ctx, keys, org.ID)
+		checkpoint, err := db.Audit{DB: d.DB}.Checkpoint(ctx, org.ID)
 		if err != nil {
 			return err
 		}

@@ -82,7 +82,7 @@ func (c *keyRotateCommand) turn(p *process, step string, keys *secret.Keyset) (*
 func (c *keyRotateCommand) reseal(p *process, keys *secret.Keyset) error {
 	return c.withDatabase(p, func(ctx context.Context, d *database) error {
 		vault := credential.NewVault(keys, db.Credentials{DB: d.DB})
-		places, err := db.Credentials{DB: d.DB}.Places(ctx)
+		places, err := sealedPlaces(ctx, d)
 		if err != nil {
 			return err
 		}
@@ -97,4 +97,23 @@ func (c *keyRotateCommand) reseal(p *process, keys *secret.Keyset) error {
 		fmt.Fprintf(p.stdout, "Sealed %d credential fields of %d connections again.\n", total, len(places))
 		return nil
 	})
+}
+
+// sealedPlaces is every connection of every organization.
+func sealedPlaces(ctx context.Context, d *database) ([]credential.Place, error) {
+	orgs, err := d.people().Organizations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var places []credential.Place
+	for _, org := range orgs {
+		connections, err := db.Connections{DB: d.DB}.Connections(ctx, org.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range connections {
+			places = append(places, credential.Place{Org: org.ID, Connection: c.Key})
+		}
+	}
+	return places, nil
 }

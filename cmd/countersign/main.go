@@ -57,10 +57,10 @@ type process struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(run(&process{ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}, os.Args[1:]))
+	os.Exit(execute(&process{ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}, os.Args[1:]))
 }
 
-func run(p *process, args []string) int {
+func execute(p *process, args []string) int {
 	var c cli
 	exited := -1
 	parser, err := kong.New(&c, kong.Name("countersign"), kong.Description("The control plane between AI agents and the services they act on."),

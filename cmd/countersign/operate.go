@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -45,6 +46,9 @@ func (c *migrateCommand) Run(p *process) error {
 		return nil
 	})
 }
+
+// slugShape is the short name of an organization in commands.
+var slugShape = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
 type orgCommand struct {
 	Create orgCreateCommand `cmd:"" help:"Create an organization and its first owner."`

@@ -202,7 +202,7 @@ func (s *seeding) connection(ctx context.Context) (connector.Key, error) {
 	if err != nil {
 		return "", err
 	}
-	values := map[string]secret.Value{"token": secret.New(s.crm.tokens.Bearer)}
+	values := map[string]secret.Value{"api_key": secret.New(s.crm.tokens.Bearer)}
 	for _, c := range existing {
 		if c.Integration != "sandbox-crm" || c.State == installation.Retired {
 			continue

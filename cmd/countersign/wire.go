@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"countersign/catalog"
+	"countersign/db"
+	"countersign/db/wake"
+	"countersign/internal/credential"
+	"countersign/internal/dispatch"
+	"countersign/internal/fault"
+	"countersign/internal/gateway"
+	"countersign/internal/identity"
+	"countersign/internal/installation"
+	"countersign/internal/people"
+	"countersign/internal/profile"
+	"countersign/internal/provider"
+	"countersign/internal/provider/hosted"
+	"countersign/internal/reach"
+	"countersign/internal/registry"
+	"countersign/internal/release"
+	"countersign/internal/secret"
+	"countersign/internal/servicetoken"
+	"countersign/web"
+	"countersign/web/admin"
+	"countersign/web/agent"
+	"countersign/web/session"
+)
+
+// sealEvery is how far the audit chain may trail behind the entries.
+const sealEvery = 500 * time.Millisecond
+
+// wiring is what the parts are made from.
+type wiring struct {
+	db        *db.DB
+	keys      *secret.Keyset
+	registry  registry.Table
+	publicURL string
+	listen    string
+	log       *slog.Logger
+	seeded    *atomic.Bool // what must be there before the first request is there
+}
+
+// app is the wired product.
+type app struct {
+	handler http.Handler
+
+	people      db.People
+	tokens      servicetoken.Store
+	profiles    profile.Store
+	releases    db.Releases
+	connections *installation.Connections
+
+	registry registry.Table
+	queue    *wake.Queue
+	recorder *db.Recorder
+	gateway  *gateway.Gateway
+	lines    *reach.Lines
+	chain    db.Audit
+	keys     *secret.Keyset
+	log      *slog.Logger
+	endLoops context.CancelFunc
+	loops    chan struct{}
+}
+
+// wire puts the parts together. It is the only place that knows all of them.
+func wire(w wiring) (*app, error) {
+	a := &app{
+		people: db.People{DB: w.db}, tokens: db.ServiceTokens{DB: w.db}, profiles: db.Profiles{DB: w.db}, releases: db.NewReleases(w.db, w.registry),
+		registry: w.registry, recorder: w.db.NewRecorder(w.log), chain: db.Audit{DB: w.db}, keys: w.keys, log: w.log,
+	}
+	var (
+		actions     = db.Actions{DB: w.db}
+		runs        = db.Runs{DB: w.db}
+		connections = db.Connections{DB: w.db}
+		credentials = db.Credentials{DB: w.db}
+		vault       = credential.NewVault(w.keys, credentials)
+	)
+	a.lines = reach.New(a.releases, w.registry, vault, map[registry.Kind]provider.Provider{registry.Hosted: hosted.New(version())})
+	a.connections = &installation.Connections{
+		Read: connections, Write: connections, Prober: a.lines, Releases: a.releases, Credentials: credentials, Registry: w.registry, Keys: w.keys,
+	}
+	dispatcher := &dispatch.Dispatcher{Actions: actions, Connections: connections, Lines: a.lines, Log: w.log}
+	var err error
+	if a.queue, err = wake.New(w.db.Pool(), dispatcher, actions, w.log); err != nil {
+		return nil, err
+	}
+	a.gateway = gateway.New(gateway.Config{
+		Lines: a.lines, Actions: actions, Dispatch: dispatcher, Recorder: a.recorder, Observer: a.connections, PublicURL: w.publicURL, Log: w.log,
+	})
+	https := strings.HasPrefix(w.publicURL, "https://")
+	sessions := db.Sessions{DB: w.db}
+	keeper := session.NewKeeper(sessions, https)
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a.handler, err = web.New(web.Config{
+		PublicURL: w.publicURL, Listen: w.listen, Sessions: keeper, Metrics: metrics, Ready: a.ready(w.db, w.seeded),
+		Chrome: &admin.Navigation{Actions: actions, Runs: runs, Connections: connections, Tools: a.connections},
+	}, web.Handlers{
+		Doors:    &admin.Doors{Directory: a.people, Invitations: a.people, Attempts: sessions, Trail: a.chain, Sessions: keeper},
+		Overview: &admin.Overview{Actions: actions, Runs: runs, Connections: connections, Tools: a.connections},
+		People:   &admin.People{Directory: a.people, Roster: a.people, Invitations: a.people, PublicURL: w.publicURL},
+		Tokens:   &admin.Tokens{Store: a.tokens},
+		Settings: &admin.Settings{Directory: a.people, Roster: a.people, Attempts: sessions, Sessions: keeper, Releases: a.releases, PublicURL: w.publicURL, Secure: https},
+		Audit:    &admin.Audit{Trail: a.chain, Verifier: chainVerifier{a.chain, w.keys}},
+		Releases: &admin.Releases{Store: a.releases},
+		Profiles: &admin.Profiles{Store: a.profiles, Connections: connections},
+		API:      &agent.API{Tokens: a.tokens, Runs: runs, Actions: actions, Connections: connections, Trail: a.chain, PublicURL: w.publicURL},
+		Gateway:  &web.Gateway{MCP: agent.NewMCP(runs, a.gateway, version()), Config: agent.NewConfig(runs, w.publicURL)},
+	})
+	return a, err
+}
+
+// chainVerifier walks chains with the server's keys.
+type chainVerifier struct {
+	chain db.Audit
+	keys  *secret.Keyset
+}
+
+// Verify implements admin.Verifier.
+func (v chainVerifier) Verify(ctx context.Context, org identity.OrgID) (sealed, pending int64, err error) {
+	found, err := v.chain.Verify(ctx, org, v.keys)
+	return found.Sealed, found.Pending, err
+}
+
+// ready says whether the server can do its work now.
+func (a *app) ready(d *db.DB, seeded *atomic.Bool) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if !seeded.Load() {
+			return fault.New(fault.Unavailable, fault.CodeUnavailable, "The server is still starting.", "Ask again in a moment.")
+		}
+		return errors.Join(d.Ping(ctx), a.recorder.Ready())
+	}
+}
+
+// start begins the background work: waking, sweeping, and sealing the audit chain.
+func (a *app) start(ctx context.Context) error {
+	if err := a.queue.Start(ctx); err != nil {
+		return err
+	}
+	loop, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	a.endLoops, a.loops = cancel, make(chan struct{})
+	go func() {
+		defer close(a.loops)
+		a.sealUntil(loop)
+	}()
+	return nil
+}
+
+func (a *app) sealUntil(ctx context.Context) {
+	tick := time.NewTicker(sealEvery)
+	defer tick.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		_, err := a.chain.Seal(ctx, a.keys)
+		if err != nil && !failing && ctx.Err() == nil {
+			a.log.Error("the audit chain cannot be sealed; entries are kept and wait", "error", err)
+		}
+		failing = err != nil
+	}
+}
+
+// stop ends the background work in order: first whoever makes entries, then the recorder, then a last seal.
+func (a *app) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+	defer cancel()
+	if err := a.queue.Stop(ctx); err != nil {
+		a.log.Warn("actions being sent were cut off; they become uncertain at the end of their lease", "error", err)
+	}
+	a.gateway.Drain(ctx)
+	if err := a.recorder.Close(ctx); err != nil {
+		a.log.Error("reads were not recorded at the stop", "error", err)
+	}
+	a.endLoops()
+	<-a.loops
+	if _, err := a.chain.Seal(ctx, a.keys); err != nil {
+		a.log.Warn("the last audit entries are sealed at the next start", "error", err)
+	}
+	a.lines.Close()
+}
+
+// publishCatalog publishes the catalog inside this binary where there is none yet, and in a demo always. Elsewhere a newer one waits for an
+// operator: what may be connected changes when a person says so.
+func (a *app) publishCatalog(ctx context.Context, demo bool, log *slog.Logger) error {
+	built, err := release.Build(catalog.Files(), a.registry)
+	if err != nil {
+		return err
+	}
+	current, err := a.releases.Current(ctx)
+	switch {
+	case err != nil && !fault.Is(err, fault.CodeNotFound):
+		return err
+	case err == nil && current.Digest() == built.Digest():
+		return nil
+	case err == nil && !demo:
+		log.Info("this binary carries another catalog than the published one; countersign catalog publish makes it current", "published", current.Digest(), "carried", built.Digest())
+		return nil
+	}
+	_, err = release.Publish(ctx, a.releases, catalog.Files(), a.registry)
+	return err
+}
+
+func (a *app) organizations(ctx context.Context) ([]identity.Org, error) {
+	return a.people.Organizations(ctx)
+}
+
+// owner is the first active owner of an organization.
+func (a *app) owner(ctx context.Context, org identity.OrgID) (identity.Person, error) {
+	all, err := people.Directory(a.people).People(ctx, org)
+	if err != nil {
+		return identity.Person{}, err
+	}
+	for _, p := range all {
+		if p.Active && slices.Contains(p.Roles, identity.Owner) {
+			return p.Person, nil
+		}
+	}
+	return identity.Person{}, fault.Absent("active owner")
+}
+
+// version is what the build knows of itself.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "dev"
+	}
+	return info.Main.Version
+}
