@@ -1,0 +1,122 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"countersign/internal/credential"
+	"countersign/internal/fault"
+	"countersign/internal/identity"
+	"countersign/internal/installation"
+	"countersign/internal/manifest"
+	"countersign/internal/registry"
+	"countersign/internal/release"
+	"countersign/views"
+)
+
+// Catalog are the pages of what could be connected.
+type Catalog struct {
+	Releases CurrentRelease
+	Read     installation.Reader
+	Registry registry.Table
+}
+
+// List is the catalog as it was asked for, from memory: a question costs no query beyond the organization's own connections.
+func (p *Catalog) List(r *Request) error {
+	current, err := p.Releases.Current(r.Ctx())
+	if fault.Is(err, fault.CodeNotFound) {
+		return r.Show(http.StatusOK, views.CatalogPage(r.Frame("Catalog", "catalog"), views.CatalogView{}))
+	}
+	if err != nil {
+		return err
+	}
+	q := release.Query{
+		Text: r.QueryParam("q"), Category: manifest.Category(r.QueryParam("category")), Kind: registry.Kind(r.QueryParam("kind")), Auth: manifest.Contract(r.QueryParam("auth")),
+	}
+	installed, err := installedBy(r.Ctx(), p.Read, r.Org())
+	if err != nil {
+		return err
+	}
+	v := views.CatalogView{
+		Release: string(current.Digest()), Query: q, Total: len(current.Manifests()), Left: len(current.Unavailable()), MayInstall: r.Person().May(identity.Manage),
+	}
+	for _, m := range current.Search(q) {
+		v.Offers = append(v.Offers, views.Offer{Manifest: m, Installed: installed[m.Key]})
+	}
+	return r.Show(http.StatusOK, views.CatalogPage(r.Frame("Catalog", "catalog"), v))
+}
+
+// Show is one integration.
+func (p *Catalog) Show(r *Request) error {
+	o, digest, err := offered(r, p.Releases, p.Read)
+	if err != nil {
+		return err
+	}
+	v := views.IntegrationView{Offer: o, Release: digest, Place: placeOf(p.Registry, o.Manifest.Runtime), MayInstall: r.Person().May(identity.Manage)}
+	return r.Show(http.StatusOK, views.IntegrationPage(r.Frame(o.Manifest.Name, "catalog"), v))
+}
+
+// offered finds the integration a path names in the current release, with what the organization has made of it.
+func offered(r *Request, releases CurrentRelease, read installation.Reader) (views.Offer, string, error) {
+	current, err := releases.Current(r.Ctx())
+	if fault.Is(err, fault.CodeNotFound) {
+		err = fault.Absent("integration")
+	}
+	if err != nil {
+		return views.Offer{}, "", err
+	}
+	m, ok := current.Manifest(r.Param("integration"))
+	if !ok {
+		return views.Offer{}, "", fault.Absent("integration")
+	}
+	installed, err := installedBy(r.Ctx(), read, r.Org())
+	return views.Offer{Manifest: m, Installed: installed[m.Key]}, string(current.Digest()), err
+}
+
+// installedBy groups an organization's connections by integration; what is retired is no longer installed.
+func installedBy(ctx context.Context, read installation.Reader, org identity.OrgID) (map[string][]views.Installed, error) {
+	all, err := read.Connections(ctx, org)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]views.Installed{}
+	for _, c := range all {
+		if c.State == installation.Retired {
+			continue
+		}
+		observed, err := read.ObservedTools(ctx, org, c.Key)
+		if err != nil {
+			return nil, err
+		}
+		held := installation.HeldBack(installation.Merge(c, observed, nil, manifest.Manifest{}))
+		out[c.Integration] = append(out[c.Integration], views.Installed{Key: c.Key, Name: c.Name, Held: len(held), Ended: c.State == installation.Disconnected})
+	}
+	return out, nil
+}
+
+// placeOf is where the registry leads a runtime now, in the words of a page.
+func placeOf(table registry.Table, runtime registry.Key) views.Place {
+	d, err := installation.DestinationOf(table, runtime)
+	if err != nil {
+		return views.Place{Missing: fault.Of(err).Error()}
+	}
+	v := views.Place{Host: hostOf(d.URL())}
+	if e, ok := table.Lookup(runtime); ok {
+		v.Moved = e.Endpoints[registry.MCP].Overridden
+	}
+	return v
+}
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	return u.Host
+}
+
+// Summaries tells what is stored of a credential; credential.Vault implements it.
+type Summaries interface {
+	Summaries(ctx context.Context, p credential.Place) ([]credential.Summary, error)
+}

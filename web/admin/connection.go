@@ -1,0 +1,244 @@
+package admin
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"countersign/internal/action"
+	"countersign/internal/audit"
+	"countersign/internal/connector"
+	"countersign/internal/credential"
+	"countersign/internal/fault"
+	"countersign/internal/identity"
+	"countersign/internal/installation"
+	"countersign/internal/manifest"
+	"countersign/internal/policy"
+	"countersign/views"
+	"countersign/views/ui"
+)
+
+// Show is one connection.
+func (p *Connections) Show(r *Request) error { return p.show(r, http.StatusOK, views.ConnectionView{}) }
+
+// show reads the connection as it is now and lays what was posted over it.
+func (p *Connections) show(r *Request, status int, v views.ConnectionView) error {
+	key, err := connector.Parse(r.Param("key"))
+	if err != nil {
+		return err
+	}
+	c, err := p.Service.Read.Connection(r.Ctx(), r.Org(), key)
+	if err != nil {
+		return err
+	}
+	v.Connection, v.Now, v.MayManage = c, time.Now(), r.Person().May(identity.Manage)
+	v.ShowHistory = v.MayManage || r.Person().May(identity.ReadAudit)
+	if err := p.fill(r, &v); err != nil {
+		return err
+	}
+	return r.Show(status, views.ConnectionPage(r.Frame(c.Name, "connections"), v))
+}
+
+// fill reads what stands on the page beside the connection itself.
+func (p *Connections) fill(r *Request, v *views.ConnectionView) (err error) {
+	c := v.Connection
+	v.Place = placeOf(p.Service.Registry, c.Runtime)
+	v.Place.Host = hostOf(c.Destination)
+	if v.Manifest, err = p.Service.Manifest(r.Ctx(), c); err == nil {
+		v.Tools, err = p.Service.Tools(r.Ctx(), c)
+	}
+	if fault.Is(err, fault.ConnectionUnavailable) || fault.Is(err, fault.CodeNotFound) {
+		v.Unavailable, err = fault.Of(err).Error(), nil
+	}
+	if err != nil {
+		return err
+	}
+	if v.Credential, err = p.Vault.Summaries(r.Ctx(), credential.Place{Org: c.Org, Connection: c.Key}); err != nil {
+		return err
+	}
+	if v.ShowHistory {
+		if v.History, err = p.Trail.Entries(r.Ctx(), c.Org, audit.Filter{Object: c.Key.String(), Limit: 50}); err != nil {
+			return err
+		}
+	}
+	return p.uses(r, v)
+}
+
+// uses finds what ending the connection would end with it.
+func (p *Connections) uses(r *Request, v *views.ConnectionView) error {
+	all, err := p.Profiles.Profiles(r.Ctx(), r.Org())
+	if err != nil {
+		return err
+	}
+	for _, profile := range all {
+		if _, ok := profile.Use(v.Connection.Key); ok {
+			v.UsedBy = append(v.UsedBy, profile.Name)
+		}
+	}
+	waiting, err := p.Actions.Actions(r.Ctx(), r.Org(), action.Filter{
+		Connection: v.Connection.Key, States: []action.State{action.StateStaged, action.StateApproved}, Limit: 200,
+	})
+	v.Waiting = len(waiting)
+	return err
+}
+
+// SaveAccess saves mode and tools together.
+func (p *Connections) SaveAccess(r *Request) error {
+	a, err := access(r)
+	if err != nil {
+		return err
+	}
+	listed := r.Posted("tools_supplied") == "1"
+	a.Choice = policy.Choice{Mode: policy.Mode(r.Posted("mode")), Listed: listed, Tools: r.Values("tools")}
+	c, err := p.save(r, a)
+	if err == nil {
+		return r.Done(ui.OK, savedSentence(c, a), connectionPath(a.Key))
+	}
+	_, whole, again := Problems(err)
+	if !again {
+		return err
+	}
+	v := views.ConnectionView{AccessErrors: sentences(err), AccessNext: next(whole)}
+	if !fault.Is(err, fault.CodeStale) {
+		v.Access = &views.AccessForm{Mode: a.Mode, Listed: listed, Tools: a.Tools}
+	}
+	return p.show(r, statusOf(err), v)
+}
+
+func (p *Connections) save(r *Request, a installation.Access) (installation.Connection, error) {
+	if a.Mode == "" {
+		return installation.Connection{}, fault.Field("mode", "Not saved. Choose how freely agents may act here.")
+	}
+	if _, err := policy.ParseMode(string(a.Mode)); err != nil {
+		return installation.Connection{}, err
+	}
+	return p.Service.SaveAccess(r.Ctx(), r.Person(), a)
+}
+
+// sentences are the faults of a save, each once.
+func sentences(err error) []string {
+	list, ok := err.(fault.List)
+	if !ok {
+		return []string{fault.Of(err).What}
+	}
+	var out []string
+	for _, f := range list {
+		out = append(out, f.Error())
+	}
+	return out
+}
+
+func savedSentence(c installation.Connection, a installation.Access) string {
+	tools := ui.Count(c.Standing.Snapshot.Len(), "tool", "tools")
+	if c.Version == a.Version {
+		return "Nothing to change: it stays at " + views.ModeWords(c.Standing.Mode) + " with " + tools + "."
+	}
+	return "Saved. " + views.ModeWords(c.Standing.Mode) + ", " + tools + "."
+}
+
+// access reads which connection, and at which version, a form was about. A version that is no number is one nobody was shown.
+func access(r *Request) (installation.Access, error) {
+	key, err := connector.Parse(r.Param("key"))
+	if err != nil {
+		return installation.Access{}, err
+	}
+	version, err := strconv.Atoi(r.Posted("version"))
+	if err != nil || version < 1 {
+		return installation.Access{}, fault.Field("version", "The form does not say which state of the connection it was about. Load the page again.")
+	}
+	return installation.Access{Key: key, Version: version}, nil
+}
+
+// change runs one change of a connection: words on its page, or the page as it is now with what stood in the way.
+func (p *Connections) change(r *Request, f func(installation.Access) (ui.Tone, string, error)) error {
+	a, err := access(r)
+	if err != nil {
+		return err
+	}
+	tone, words, err := f(a)
+	if err == nil {
+		return r.Done(tone, words, connectionPath(a.Key))
+	}
+	fields, whole, again := Problems(err)
+	if !again {
+		return err
+	}
+	v := views.ConnectionView{NameError: fields["name"], Name: r.Posted("name"), Error: what(whole), Next: next(whole)}
+	return p.show(r, statusOf(err), v)
+}
+
+// Accept pins the changed definition that was shown, named by its digest.
+func (p *Connections) Accept(r *Request) error {
+	return p.change(r, func(a installation.Access) (ui.Tone, string, error) {
+		tool := r.Posted("tool")
+		_, err := p.Service.AcceptDefinition(r.Ctx(), r.Person(), a, tool, r.Posted("digest"))
+		return ui.OK, "Accepted. Agents get the changed tool back as you read it.", err
+	})
+}
+
+// Rename changes what people call the connection.
+func (p *Connections) Rename(r *Request) error {
+	return p.change(r, func(a installation.Access) (ui.Tone, string, error) {
+		_, err := p.Service.Rename(r.Ctx(), r.Person(), a, r.Posted("name"))
+		return ui.OK, "Renamed. The key stays.", err
+	})
+}
+
+// Disconnect forgets the credential.
+func (p *Connections) Disconnect(r *Request) error {
+	return p.change(r, func(a installation.Access) (ui.Tone, string, error) {
+		_, err := p.Service.Disconnect(r.Ctx(), r.Person(), a)
+		return ui.OK, "Disconnected. The credential is forgotten; mode and tools are kept.", err
+	})
+}
+
+// Retire ends the connection for good.
+func (p *Connections) Retire(r *Request) error {
+	return p.change(r, func(a installation.Access) (ui.Tone, string, error) {
+		_, err := p.Service.Retire(r.Ctx(), r.Person(), a)
+		return ui.OK, "Retired for good. Its credential is destroyed and its key is never used again.", err
+	})
+}
+
+// Test calls the service with the stored credential.
+func (p *Connections) Test(r *Request) error {
+	key, err := connector.Parse(r.Param("key"))
+	if err != nil {
+		return err
+	}
+	c, err := p.Service.Test(r.Ctx(), r.Person(), key)
+	return p.tested(r, key, c, err, "Tested. ")
+}
+
+// SaveCredential replaces the credential and tests it.
+func (p *Connections) SaveCredential(r *Request) error {
+	key, err := connector.Parse(r.Param("key"))
+	if err != nil {
+		return err
+	}
+	c, err := p.Service.Read.Connection(r.Ctx(), r.Org(), key)
+	if err != nil {
+		return err
+	}
+	m, err := p.Service.Manifest(r.Ctx(), c)
+	if err != nil {
+		return err
+	}
+	c, err = p.Service.ReplaceCredential(r.Ctx(), r.Person(), key, secrets(r, m, manifest.Contract(c.Contract)))
+	return p.tested(r, key, c, err, "The new credential is stored. ")
+}
+
+func (p *Connections) tested(r *Request, key connector.Key, c installation.Connection, err error, lead string) error {
+	if err == nil {
+		words := lead + c.Health.Found
+		if !c.Health.OK {
+			words = lead + "The test failed: " + c.Health.What
+		}
+		return r.Done(foundTone(c), words, connectionPath(key))
+	}
+	fields, whole, again := Problems(err)
+	if !again {
+		return err
+	}
+	return p.show(r, statusOf(err), views.ConnectionView{CredentialErrors: fields, Error: what(whole), Next: next(whole)})
+}

@@ -1,0 +1,69 @@
+package admin
+
+import (
+	"net/http"
+	"time"
+
+	"countersign/internal/action"
+	"countersign/internal/audit"
+	"countersign/internal/connector"
+	"countersign/internal/identity"
+	"countersign/internal/installation"
+	"countersign/internal/profile"
+	"countersign/views"
+)
+
+// Connections are the pages of what is connected. Service decides everything; the rest is what a page shows beside it.
+type Connections struct {
+	Service  *installation.Connections
+	Vault    Summaries
+	Trail    audit.Reader
+	Profiles profile.Store
+	Actions  action.Reader
+}
+
+// List is every connection of the organization.
+func (p *Connections) List(r *Request) error {
+	all, err := p.Service.Read.Connections(r.Ctx(), r.Org())
+	if err != nil {
+		return err
+	}
+	v := views.ConnectionsView{Now: time.Now(), MayInstall: r.Person().May(identity.Manage)}
+	for _, c := range all {
+		row, err := p.row(r, c)
+		if err != nil {
+			return err
+		}
+		if c.State == installation.Retired {
+			v.Retired = append(v.Retired, row)
+		} else {
+			v.Rows = append(v.Rows, row)
+		}
+	}
+	return r.Show(http.StatusOK, views.ConnectionsPage(r.Frame("Connections", "connections"), v))
+}
+
+// row counts a connection's tools. A manifest that cannot be read hides no connection.
+func (p *Connections) row(r *Request, c installation.Connection) (views.ConnectionRow, error) {
+	row := views.ConnectionRow{Connection: c, Integration: c.Integration, Mark: c.Integration[:min(1, len(c.Integration))]}
+	m, err := p.Service.Manifest(r.Ctx(), c)
+	if err == nil {
+		row.Integration, row.Mark = m.Name, m.Mark
+	}
+	observed, err := p.Service.Read.ObservedTools(r.Ctx(), c.Org, c.Key)
+	if err != nil {
+		return row, err
+	}
+	row.Offered = len(observed)
+	for _, t := range installation.Merge(c, observed, nil, m) {
+		if t.Held {
+			row.Held++
+		}
+		if t.New {
+			row.New++
+		}
+	}
+	return row, nil
+}
+
+func connectionPath(key connector.Key) string { return "/connections/" + key.String() }

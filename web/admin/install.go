@@ -1,0 +1,91 @@
+package admin
+
+import (
+	"net/http"
+
+	"countersign/internal/installation"
+	"countersign/internal/manifest"
+	"countersign/internal/secret"
+	"countersign/views"
+	"countersign/views/ui"
+)
+
+// New is the form that makes a connection. The id drawn with it makes a second press harmless.
+func (p *Connections) New(r *Request) error {
+	return p.form(r, http.StatusOK, views.InstallView{Form: installation.NewID(), Contract: manifest.Contract(r.QueryParam("contract"))})
+}
+
+func (p *Connections) form(r *Request, status int, v views.InstallView) error {
+	o, _, err := offered(r, p.Service.Releases, p.Service.Read)
+	if err != nil {
+		return err
+	}
+	if _, ok := o.Manifest.Contract(v.Contract); !ok {
+		v.Contract = o.Manifest.Auth[0].Contract
+	}
+	if v.Name == "" && len(v.Errors) == 0 {
+		v.Name = o.Manifest.Name
+	}
+	v.Offer, v.Place = o, placeOf(p.Service.Registry, o.Manifest.Runtime)
+	return r.Show(status, views.InstallPage(r.Frame("Install "+o.Manifest.Name, "catalog"), v))
+}
+
+// Install makes the connection, tests it, and leads to its page, which says what the test found.
+func (p *Connections) Install(r *Request) error {
+	o, _, err := offered(r, p.Service.Releases, p.Service.Read)
+	if err != nil {
+		return err
+	}
+	q := posted(r, o.Manifest)
+	c, err := p.Service.Install(r.Ctx(), r.Person(), q)
+	if err == nil {
+		return r.Done(foundTone(c), installedSentence(c), connectionPath(c.Key))
+	}
+	fields, whole, again := Problems(err)
+	if !again {
+		return err
+	}
+	return p.form(r, statusOf(err), views.InstallView{
+		Form: q.ID, Contract: q.Contract, Name: q.Name, Settings: q.Settings, Errors: fields, Error: what(whole), Next: next(whole),
+	})
+}
+
+// posted reads exactly the fields the manifest asks for; anything else in the form is nobody's.
+func posted(r *Request, m manifest.Manifest) installation.Setup {
+	q := installation.Setup{
+		ID: r.Posted("form"), Integration: m.Key, Name: r.Posted("name"), Contract: manifest.Contract(r.Posted("contract")), Settings: map[string]string{},
+	}
+	if q.Contract == "" && len(m.Auth) > 0 {
+		q.Contract = m.Auth[0].Contract
+	}
+	q.Secrets = secrets(r, m, q.Contract)
+	for _, s := range m.Resources {
+		q.Settings[s.Name] = r.Posted(views.InputName(s.Name))
+	}
+	return q
+}
+
+// secrets are the posted fields of one auth contract. An empty one is left out, so that its absence is judged and nothing empty sealed.
+func secrets(r *Request, m manifest.Manifest, c manifest.Contract) map[string]secret.Value {
+	out := map[string]secret.Value{}
+	for _, f := range m.FieldsFor(c) {
+		if v := r.Posted(views.InputName(f.Name)); v != "" {
+			out[f.Name] = secret.New(v)
+		}
+	}
+	return out
+}
+
+func foundTone(c installation.Connection) ui.Tone {
+	if c.Health.OK {
+		return ui.OK
+	}
+	return ui.Bad
+}
+
+func installedSentence(c installation.Connection) string {
+	if c.Health.OK {
+		return "Installed as " + c.Key.String() + ", and it works. " + c.Health.Found + " Agents may use nothing of it until you choose a mode."
+	}
+	return "Installed as " + c.Key.String() + ", but the test failed. " + c.Health.What
+}
