@@ -28,6 +28,9 @@ func (s ServiceTokens) SaveToken(ctx context.Context, t servicetoken.Token, hash
 		r, err := rows.New(tx).ServiceTokenInsert(ctx, rows.ServiceTokenInsertParams{
 			ID: t.ID, Name: t.Name, Scopes: texts[string](t.Scopes), Hash: hash, LastFour: t.LastFour, Life: life, OrgID: string(t.Org), OwnerID: string(t.Owner),
 		})
+		if violates(err, "service_tokens_pkey") {
+			return fault.New(fault.Conflict, fault.CodeConflict, "This token was made already; its value was shown then.", "Revoke it if the value is lost, and make another.")
+		}
 		t.CreatedAt, t.ExpiresAt = r.CreatedAt, r.ExpiresAt
 		return orAbsent(err, "person")
 	})

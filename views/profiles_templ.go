@@ -195,9 +195,9 @@ func ProfilesPage(f layout.Frame, v ProfilesView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var7 string
-					templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(budgetWords(p.Budget))
+					templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(runBudget(p.Budget))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `profiles.templ`, Line: 71, Col: 49}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `profiles.templ`, Line: 71, Col: 47}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 					if templ_7745c5c3_Err != nil {
@@ -249,7 +249,7 @@ func narrowed(u profile.Use) string {
 	return s
 }
 
-func budgetWords(n int) string {
+func runBudget(n int) string {
 	if n == 0 {
 		return "Reads only"
 	}

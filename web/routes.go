@@ -24,21 +24,23 @@ func (r Route) Guard() Guard { return r.answer.guard }
 
 // Handlers are the parts of the product a route can lead to. A part that is nil has no routes.
 type Handlers struct {
-	Doors    *admin.Doors
-	Overview *admin.Overview
-	People   *admin.People
-	Tokens   *admin.Tokens
-	Settings *admin.Settings
-	Audit    *admin.Audit
-	Releases *admin.Releases
-	Profiles *admin.Profiles
-	API      *agent.API
-	Gateway  *Gateway
+	Doors       *admin.Doors
+	Overview    *admin.Overview
+	People      *admin.People
+	Tokens      *admin.Tokens
+	Settings    *admin.Settings
+	Audit       *admin.Audit
+	Releases    *admin.Releases
+	Profiles    *admin.Profiles
+	Catalog     *admin.Catalog
+	Connections *admin.Connections
+	API         *agent.API
+	Gateway     *Gateway
 }
 
 // Gateway is what a run's agent reaches with its run token.
 type Gateway struct {
-	MCP, Config, Git http.Handler
+	MCP, Config http.Handler
 }
 
 const (
@@ -110,6 +112,27 @@ func Routes(h Handlers) []Route {
 			Route{post, "/settings/password", with(identity.View, s.Password)},
 		)
 	}
+	if c := h.Catalog; c != nil {
+		add(
+			Route{get, "/catalog", with(identity.View, c.List)},
+			Route{get, "/catalog/:integration", with(identity.View, c.Show)},
+		)
+	}
+	if c := h.Connections; c != nil {
+		add(
+			Route{get, "/connections", with(identity.View, c.List)},
+			Route{get, "/connections/new/:integration", with(identity.Manage, c.New)},
+			Route{post, "/connections/new/:integration", with(identity.Manage, c.Install)},
+			Route{get, "/connections/:key", with(identity.View, c.Show)},
+			Route{post, "/connections/:key/access", with(identity.Manage, c.SaveAccess)},
+			Route{post, "/connections/:key/accept", with(identity.Manage, c.Accept)},
+			Route{post, "/connections/:key/credential", with(identity.Manage, c.SaveCredential)},
+			Route{post, "/connections/:key/test", with(identity.Manage, c.Test)},
+			Route{post, "/connections/:key/rename", with(identity.Manage, c.Rename)},
+			Route{post, "/connections/:key/disconnect", with(identity.Manage, c.Disconnect)},
+			Route{post, "/connections/:key/retire", with(identity.Manage, c.Retire)},
+		)
+	}
 	if a := h.API; a != nil {
 		add(
 			Route{get, "/api/openapi.yaml", plain(agent.OpenAPI())},
@@ -127,7 +150,6 @@ func Routes(h Handlers) []Route {
 			Route{Any, "/gateway/mcp", runToken(g.MCP)},
 			Route{Any, "/gateway/mcp/:connection", runToken(g.MCP)},
 			Route{get, "/gateway/config", runToken(g.Config)},
-			Route{Any, "/gateway/git/*", runToken(g.Git)},
 		)
 	}
 	return routes
