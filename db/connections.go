@@ -152,6 +152,9 @@ func observedOf(o rows.ObservedTool) installation.Observed {
 	}
 }
 
+// maxToolName is in bytes, far above what any model accepts.
+const maxToolName = 1000
+
 // storedObserved is an observed tool as it can be stored. A name that PostgreSQL cannot hold is shown with a mark and can never be
 // granted: a grant is by byte-equal name.
 func storedObserved(c rows.Connection, o installation.Observed) rows.ObservedToolSaveParams {
@@ -159,8 +162,11 @@ func storedObserved(c rows.Connection, o installation.Observed) rows.ObservedToo
 		OrgID: c.OrgID, ConnectionID: c.ID, Tool: storable(o.Tool), Title: storable(o.Title), Description: storable(o.Description), Digest: o.Digest,
 		Recipe: int32(o.Recipe), Raw: o.Raw, ReadOnly: int16(o.Annotations.ReadOnly), Destructive: int16(o.Annotations.Destructive), Problem: storable(o.Problem),
 	}
-	if p.Tool != o.Tool && p.Problem == "" {
+	switch {
+	case p.Tool != o.Tool && p.Problem == "":
 		p.Problem = "its name is not text."
+	case len(p.Tool) > maxToolName: // an index entry of PostgreSQL has a bound; one long name must not hide the other tools
+		p.Tool, p.Problem = storable(p.Tool[:maxToolName]), "its name is too long."
 	}
 	if p.Raw == nil {
 		p.Raw = []byte{}
