@@ -31,6 +31,7 @@ type answer struct {
 	session   string // as given with an initialize answer
 	challenge string // WWW-Authenticate
 	result    []byte // the result as it came; nil if there is none
+	tool      toolResult
 	failure   *rpcError
 }
 
@@ -156,24 +157,28 @@ func (a *answer) parse(text []byte, id int64) error {
 	var result, failure, gotID []byte
 	seen := map[string]bool{}
 	s := scanner{b: text}
-	err := s.members(func(key, value []byte) error {
+	err := s.object(func(key []byte) error {
 		if seen[string(key)] {
 			return errJSON // which of the two counts depends on the reader
 		}
 		seen[string(key)] = true
+		var err error
 		switch string(key) {
 		case "result":
-			result = value
+			result, err = s.result(&a.tool)
 		case "error":
-			failure = value
+			failure, err = s.value()
 		case "id":
-			gotID = value
+			gotID, err = s.value()
+		default:
+			err = s.skip()
 		}
-		return nil
+		return err
 	})
 	if err == nil && !s.end() {
 		err = errJSON
 	}
+	a.tool.clean = !s.unwanted
 	if a.status >= 300 && err != nil {
 		return nil
 	}

@@ -110,7 +110,7 @@ func (l link) read(ctx context.Context, call provider.Call) (provider.Result, er
 	if a.failure != nil {
 		return l.errorResult(a.failure)
 	}
-	r, err := parseResult(a.result)
+	r, err := a.checked()
 	if err != nil {
 		return provider.Result{}, exchangeFault(err)
 	}

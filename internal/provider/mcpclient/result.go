@@ -22,47 +22,77 @@ type toolResult struct {
 	structured []byte   // nil: none
 	errorFlag  flag
 	kind       []byte // resultType, quoted; nil: none
+	clean      bool   // nothing unwanted is in it
+	odd        bool   // JSON, but not a tool result
 }
 
-// parseResult reads a result that was checked as JSON before.
-func parseResult(raw []byte) (toolResult, error) {
-	r := toolResult{size: len(raw)}
-	var content []byte
-	seen := map[string]bool{}
-	err := members(raw, func(key, value []byte) error {
-		if seen[string(key)] {
-			return errJSON
-		}
-		seen[string(key)] = true
+// result walks the result of any answer and notes what a tool result consists of, in the one walk that checks the text.
+func (s *scanner) result(r *toolResult) ([]byte, error) {
+	if s.next() != '{' {
+		r.odd = true
+		return s.value()
+	}
+	start := s.at
+	var seen [4]bool
+	once := func(i int) { r.odd, seen[i] = r.odd || seen[i], true }
+	err := s.object(func(key []byte) (err error) {
 		switch string(key) {
 		case "content":
-			content = value
+			once(0)
+			return s.content(r)
 		case "structuredContent":
-			r.structured = value
+			once(1)
+			if r.structured, err = s.value(); string(r.structured) == "null" {
+				r.structured = nil
+			}
 		case "isError":
+			once(2)
+			var value []byte
+			value, err = s.value()
 			r.errorFlag = flagOf(value)
 		case "resultType":
-			r.kind = value
+			once(3)
+			r.kind, err = s.value()
+		default:
+			err = s.skip()
 		}
-		return nil
-	})
-	if err != nil {
-		return r, err
-	}
-	if r.structured != nil && string(r.structured) == "null" {
-		r.structured = nil
-	}
-	if content == nil || string(content) == "null" {
-		return r, nil
-	}
-	return r, elements(content, func(item []byte) error {
-		if item[0] != '{' {
-			return errAnswer
-		}
-		clean, err := cleanItem(item)
-		r.items = append(r.items, clean)
 		return err
 	})
+	r.size = s.at - start
+	return s.b[start:s.at], err
+}
+
+func (s *scanner) content(r *toolResult) error {
+	switch s.next() {
+	case '[':
+		return s.elements(func(item []byte) error {
+			r.odd = r.odd || item[0] != '{'
+			r.items = append(r.items, item)
+			return nil
+		})
+	case 'n': // null is as good as absent
+	default:
+		r.odd = true
+	}
+	return s.skip()
+}
+
+// checked returns the tool result without what an agent must not see, or says that it is none.
+func (a *answer) checked() (toolResult, error) {
+	r := a.tool
+	if r.odd {
+		return r, errAnswer
+	}
+	if r.clean {
+		return r, nil
+	}
+	for i, item := range r.items {
+		var err error
+		if r.items[i], err = cleanItem(item); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
 }
 
 func flagOf(value []byte) flag {
@@ -82,16 +112,8 @@ func (r toolResult) final() bool { return r.kind == nil || string(r.kind) == `"c
 // that a client would fetch.
 func unwanted(key []byte) bool { return string(key) == "_meta" || string(key) == "icons" }
 
-// mayHoldUnwanted is a quick look before the careful one. An escape could spell any name.
-func mayHoldUnwanted(b []byte) bool {
-	return bytes.Contains(b, []byte(`_meta"`)) || bytes.Contains(b, []byte(`icons"`)) || bytes.Contains(b, []byte(`\u00`))
-}
-
 // cleanItem drops what is unwanted from a content item and from the resource embedded in it.
 func cleanItem(item []byte) ([]byte, error) {
-	if !mayHoldUnwanted(item) {
-		return item, nil
-	}
 	return rebuild(item, func(key, value []byte) ([]byte, error) {
 		switch {
 		case unwanted(key):

@@ -2,8 +2,10 @@ package mcpclient
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"math/bits"
 	"unicode/utf8"
 )
 
@@ -22,6 +24,8 @@ type scanner struct {
 	at      int
 	depth   int
 	trusted bool
+	// unwanted says that somewhere a member was met that an agent must not see.
+	unwanted bool
 }
 
 func (s *scanner) space() {
@@ -47,9 +51,9 @@ func (s *scanner) skip() error {
 	case c == '"':
 		return s.text()
 	case c == '{':
-		return s.members(func(_, _ []byte) error { return nil })
+		return s.object(func([]byte) error { return s.skip() })
 	case c == '[':
-		return s.elements(func([]byte) error { return nil })
+		return s.nested('[', ']', s.skip)
 	case c == '-' || c >= '0' && c <= '9':
 		return s.number()
 	default:
@@ -57,40 +61,57 @@ func (s *scanner) skip() error {
 	}
 }
 
-// plain marks the bytes that need no attention inside a string.
-var plain = func() (t [256]bool) {
-	for c := 0x20; c < 0x100; c++ {
-		t[c] = c != '"' && c != '\\'
-	}
-	return t
-}()
-
 func (s *scanner) text() error {
 	if s.trusted {
 		return s.trustedText()
 	}
-	start := s.at
-	i, b := s.at+1, s.b
+	start, ascii := s.at+1, true
+	i, b := start, s.b
 	for {
-		for i < len(b) && plain[b[i]] {
-			i++
-		}
+		n, plain := plainRun(b[i:])
+		i, ascii = i+n, ascii && plain
 		if i >= len(b) || b[i] < 0x20 {
 			return errJSON
 		}
 		if b[i] == '"' {
 			s.at = i + 1
-			if !utf8.Valid(b[start:s.at]) {
+			if !ascii && !utf8.Valid(b[start:i]) {
 				return errJSON
 			}
 			return nil
 		}
-		n := escapeLength(b[i:])
-		if n == 0 {
+		if n = escapeLength(b[i:]); n == 0 {
 			return errJSON
 		}
 		i += n
 	}
+}
+
+// plainRun is how many bytes at the start of b need no attention inside a string, eight at a time: no quote, no backslash, no
+// control character. Ascii is false where some of them are not.
+func plainRun(b []byte) (n int, ascii bool) {
+	const (
+		ones = 0x0101010101010101
+		tops = 0x8080808080808080
+	)
+	var high uint64
+	for n+8 <= len(b) {
+		w := binary.LittleEndian.Uint64(b[n:])
+		quote, slash := w^(ones*'"'), w^(ones*'\\')
+		found := ((quote-ones)&^quote | (slash-ones)&^slash | (w-ones*0x20)&^w) & tops
+		if found != 0 {
+			// The lowest mark is exact; a borrow can only make false ones above it.
+			k := bits.TrailingZeros64(found) / 8
+			return n + k, high|w&(1<<(8*k)-1)&tops == 0
+		}
+		high |= w & tops
+		n += 8
+	}
+	for n < len(b) && b[n] >= 0x20 && b[n] != '"' && b[n] != '\\' {
+		high |= uint64(b[n]) & 0x80
+		n++
+	}
+	return n, high == 0
 }
 
 func (s *scanner) trustedText() error {
@@ -184,8 +205,8 @@ func (s *scanner) word() error {
 	return errJSON
 }
 
-// members walks an object. Visit gets each key with its escapes resolved, and each value as it stands.
-func (s *scanner) members(visit func(key, value []byte) error) error {
+// object walks an object. Visit gets each key with its escapes resolved, and walks the value itself.
+func (s *scanner) object(visit func(key []byte) error) error {
 	return s.nested('{', '}', func() error {
 		if s.next() != '"' {
 			return errJSON
@@ -202,6 +223,14 @@ func (s *scanner) members(visit func(key, value []byte) error) error {
 			return errJSON
 		}
 		s.at++
+		s.unwanted = s.unwanted || unwanted(key)
+		return visit(key)
+	})
+}
+
+// members walks an object and hands out each value as it stands.
+func (s *scanner) members(visit func(key, value []byte) error) error {
+	return s.object(func(key []byte) error {
 		value, err := s.value()
 		if err != nil {
 			return err

@@ -79,7 +79,7 @@ func (l link) judge(call provider.Call, a answer, err error, rec egress.Record) 
 	if a.failure != nil {
 		return judgeError(a.failure, call, evidence)
 	}
-	r, err := parseResult(a.result)
+	r, err := a.checked()
 	if err != nil {
 		return action.Uncertain(fault.UpstreamError, "The provider answered something that is not a tool result.", evidence)
 	}
