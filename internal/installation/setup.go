@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"countersign/internal/credential"
@@ -118,8 +119,11 @@ func checkName(name, otherwise string) (string, error) {
 	if name = strings.TrimSpace(name); name == "" {
 		return otherwise, nil
 	}
-	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > 80 || strings.ContainsFunc(name, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
-		return "", fault.Field("name", "A name is one line of at most 80 characters.")
+	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > 80 || strings.ContainsFunc(name, hidden) {
+		return "", fault.Field("name", "A name is one line of at most 80 characters, all of them visible.")
 	}
 	return name, nil
 }
+
+// hidden characters make one name look like another's: it stands on approval pages and in titles, where nothing can mark them.
+func hidden(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == 0x2028 || r == 0x2029 }

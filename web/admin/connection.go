@@ -230,9 +230,9 @@ func (p *Connections) SaveCredential(r *Request) error {
 
 func (p *Connections) tested(r *Request, key connector.Key, c installation.Connection, err error, lead string) error {
 	if err == nil {
-		words := lead + c.Health.Found
+		words := lead + "It works."
 		if !c.Health.OK {
-			words = lead + "The test failed: " + c.Health.What
+			words = lead + "The test failed."
 		}
 		return r.Done(foundTone(c), words, connectionPath(key))
 	}

@@ -45,9 +45,11 @@ func (p *Connections) Install(r *Request) error {
 	if !again {
 		return err
 	}
-	return p.form(r, statusOf(err), views.InstallView{
-		Form: q.ID, Contract: q.Contract, Name: q.Name, Settings: q.Settings, Errors: fields, Error: what(whole), Next: next(whole),
-	})
+	v := views.InstallView{Form: q.ID, Contract: q.Contract, Name: q.Name, Settings: q.Settings, Errors: fields, Error: what(whole), Next: next(whole)}
+	if wrong := fields["contract"]; wrong != "" { // it has no input of its own
+		v.Error = wrong
+	}
+	return p.form(r, statusOf(err), v)
 }
 
 // posted reads exactly the fields the manifest asks for; anything else in the form is nobody's.
@@ -83,9 +85,10 @@ func foundTone(c installation.Connection) ui.Tone {
 	return ui.Bad
 }
 
+// installedSentence leaves what the service said to the page, which draws other people's words as such.
 func installedSentence(c installation.Connection) string {
 	if c.Health.OK {
-		return "Installed as " + c.Key.String() + ", and it works. " + c.Health.Found + " Agents may use nothing of it until you choose a mode."
+		return "Installed as " + c.Key.String() + ", and it works. Agents may use nothing of it until you choose a mode."
 	}
-	return "Installed as " + c.Key.String() + ", but the test failed. " + c.Health.What
+	return "Installed as " + c.Key.String() + ", but the test failed."
 }
