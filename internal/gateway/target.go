@@ -59,10 +59,12 @@ func targetOf(grant capability.Grant, minted policy.Pinned) target {
 }
 
 // pinNamed finds the one minted tool with a short name. An upstream that made two of its names shorten to one would choose which of
-// them a call reaches; then neither is reached.
+// them a call reaches; then neither is reached. A tool that is listed under a shortened name only because its own looks like one also
+// answers to its own, for callers that know the service; what is listed comes first.
 func pinNamed(minted policy.Snapshot, key connector.Key, short string) (policy.Pinned, bool) {
-	if p, ok := minted.Find(short); ok && capability.ShortName(key, short) == short {
-		return p, true // verbatim names are never the ending of a shortened one
+	own, known := minted.Find(short)
+	if known && capability.ShortName(key, short) == short {
+		return own, true // verbatim names are never the ending of a shortened one
 	}
 	var found policy.Pinned
 	matches := 0
@@ -72,7 +74,17 @@ func pinNamed(minted policy.Snapshot, key connector.Key, short string) (policy.P
 			matches++
 		}
 	}
+	if matches == 0 && known && len(capability.Name(key, "")+short) <= capability.MaxName && ordinary(short) {
+		return own, true
+	}
 	return found, matches == 1
+}
+
+// ordinary reports whether every model API accepts the characters of a name.
+func ordinary(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
+	})
 }
 
 // decide asks policy. SamePin is whether the live definition is the minted one, as far as it is known.

@@ -12,6 +12,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 
 	"countersign/internal/fault"
@@ -43,7 +45,50 @@ func Compile(raw []byte) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	if endless(c.nodes) {
+		return nil, errors.New("Its input schema refers to itself without end.")
+	}
 	return &Schema{root}, nil
+}
+
+// endless reports a schema that asks itself about the very same value: checking anything against it would never end.
+func endless(nodes map[string]*node) bool {
+	const open, done = 1, 2
+	seen := make(map[*node]int, len(nodes))
+	var visit func(*node) bool
+	visit = func(n *node) bool {
+		switch seen[n] {
+		case open:
+			return true
+		case done:
+			return false
+		}
+		seen[n] = open
+		for _, next := range n.ofSameValue() {
+			if visit(next) {
+				return true
+			}
+		}
+		seen[n] = done
+		return false
+	}
+	for _, n := range nodes {
+		if visit(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// ofSameValue are the schemas that judge the same value as n, rather than a part of it.
+func (n *node) ofSameValue() []*node {
+	next := slices.Concat(n.allOf, n.anyOf, n.oneOf, slices.Collect(maps.Values(n.dependent)))
+	for _, one := range []*node{n.ref, n.not, n.when, n.then, n.other} {
+		if one != nil {
+			next = append(next, one)
+		}
+	}
+	return next
 }
 
 // Check judges one JSON object. The fault is Invalid with the code invalid_arguments; it names the place and the rule.

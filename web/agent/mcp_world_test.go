@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -384,10 +385,12 @@ type upstream struct {
 	tools chan []string // holds the list
 	calls chan []string // holds the names called
 	down  chan bool
+	next  chan *url.URL // answers in its place, where there is one
 }
 
 func newUpstream(t *testing.T) *upstream {
-	u := &upstream{tools: make(chan []string, 1), calls: make(chan []string, 1), down: make(chan bool, 1)}
+	u := &upstream{tools: make(chan []string, 1), calls: make(chan []string, 1), down: make(chan bool, 1), next: make(chan *url.URL, 1)}
+	u.next <- nil
 	u.tools <- nil
 	u.calls <- nil
 	u.down <- false
@@ -416,6 +419,10 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Name      string          `json:"name"`
 			Arguments json.RawMessage `json:"arguments"`
 		} `json:"params"`
+	}
+	if next := peek(u.next); next != nil {
+		forward(w, r, next)
+		return
 	}
 	body, _ := io.ReadAll(r.Body)
 	switch {

