@@ -267,6 +267,20 @@ func TestWaysForAnAnswerToBeLostAreTold(t *testing.T) {
 	}
 }
 
+func TestErrorsQuoteNothingOfAnUpstream(t *testing.T) {
+	const canary = "canary-of-the-upstream"
+	for _, answer := range []string{canary + "\r\n", "HTTP/1.1 " + canary + "\r\n\r\n", "HTTP/1.1 200 OK\r\n" + canary + "\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: " + canary + "\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: " + canary + "\r\n\r\n", "HTTP/" + canary + " 200 OK\r\n\r\n"} {
+		url, _ := raw(t, func(_ int64, c net.Conn) { _, _ = io.WriteString(c, answer); _ = c.Close() })
+		both(t, operator(t, url), Options{}, func(t *testing.T, c *http.Client) {
+			_, r, err := send(t, t.Context(), c, url)
+			if err == nil || strings.Contains(err.Error(), canary) || r.Failure != Broken {
+				t.Errorf("%q: %v %+v", answer, err, r)
+			}
+		})
+	}
+}
+
 func TestNothingSentIsProven(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

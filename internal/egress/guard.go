@@ -1,9 +1,13 @@
 package egress
 
 import (
+	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"sync"
+	"syscall"
 )
 
 // guard is the rule around every request: its origin, its authorization, its record and the bounds of its answer.
@@ -28,7 +32,7 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := g.wire.RoundTrip(out)
 	if err != nil {
 		w.seal(failureOf(err))
-		return nil, err
+		return nil, hushed(err)
 	}
 	w.note(func(rec *Record) { rec.Status = resp.StatusCode })
 	if g.options.Editor != nil {
@@ -37,6 +41,22 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp.Body = g.bound(resp.Body, w)
 	return resp, nil
 }
+
+// hushed keeps the upstream's bytes out of errors, and so out of logs: net/http quotes a malformed status line or header, and a
+// hostile upstream can write there the Authorization header it was just sent.
+func hushed(err error) error {
+	if failureOf(err) != Broken {
+		return err
+	}
+	for _, known := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed} {
+		if errors.Is(err, known) {
+			return fmt.Errorf("%s: %w", Broken.Sentence(), known)
+		}
+	}
+	return errMalformed
+}
+
+var errMalformed = errors.New("the connection broke or the answer is not HTTP")
 
 // prepare authorises a copy of the request for the one origin this client talks to.
 func (g *guard) prepare(r *http.Request) (*http.Request, error) {

@@ -3,6 +3,7 @@ package mcpclient_test
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -210,6 +211,55 @@ func TestAServerThatWasUpgradedOrDowngradedIsAgreedWithAnew(t *testing.T) {
 	}
 	if _, err := client.Read(t.Context(), c, echo); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestAWriteFollowsAServerToAnotherRevision(t *testing.T) {
+	s := startSDK(t, nil)
+	c := connTo(t, s.url, "", provider.Settings{})
+	if _, err := client.Read(t.Context(), c, echo); err != nil {
+		t.Fatal(err)
+	}
+	s.serve(&mcp.StreamableHTTPOptions{Stateless: true}) // upgraded: initialize is still answered there, without a session
+	if o := client.Execute(t.Context(), c, apply); o.Kind() != action.OutcomeSucceeded || s.applied.Load() != 1 {
+		t.Errorf("%s %s", o.Kind(), o.Sentence())
+	}
+	s.serve(&mcp.StreamableHTTPOptions{Stateless: true})
+	c = connTo(t, s.url, "", provider.Settings{})
+	if _, err := client.Tools(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	s.serve(nil) // downgraded: the revision agreed on is refused, which proves that nothing was applied
+	if o := client.Execute(t.Context(), c, apply); o.Kind() != action.OutcomeFailed || s.applied.Load() != 1 {
+		t.Errorf("%s %s", o.Kind(), o.Sentence())
+	}
+	if o := client.Execute(t.Context(), c, apply); o.Kind() != action.OutcomeSucceeded || s.applied.Load() != 2 {
+		t.Errorf("%s %s", o.Kind(), o.Sentence())
+	}
+}
+
+func TestWarmReadsKeepTheirConnectionWhateverTheFormOfAnswers(t *testing.T) {
+	for _, jsonAnswers := range []bool{true, false} {
+		var opened atomic.Int64
+		s := &sdkServer{}
+		s.serve(&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: jsonAnswers})
+		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.handler.Load()).ServeHTTP(w, r) }))
+		srv.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				opened.Add(1)
+			}
+		}
+		srv.Start()
+		c := connTo(t, srv.URL, "", provider.Settings{})
+		for range 10 {
+			if _, err := client.Read(t.Context(), c, provider.Call{Tool: "c"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := opened.Load(); n > 3 { // a machine under load may miss the moment in which a stream ends, but not each time
+			t.Errorf("json %v: %d connections for ten reads", jsonAnswers, n)
+		}
+		srv.Close()
 	}
 }
 

@@ -36,6 +36,9 @@ func (l link) execute(ctx context.Context, call provider.Call) action.Outcome {
 	}
 	watched, watch := egress.Observe(ctx)
 	a, err := l.post(watched, l.endpoint.Writer, e, m)
+	if outdated(e, a) {
+		l.forget(e) // for the calls to come; this one is not sent again
+	}
 	if e.session != "" {
 		defer l.endSoon(ctx, e)
 	}
@@ -47,6 +50,14 @@ func (l link) execute(ctx context.Context, call provider.Call) action.Outcome {
 func (l link) forOneWrite(ctx context.Context) (*era, error) {
 	e, err := l.negotiated(ctx)
 	if err != nil || e.session == "" {
+		return e, err
+	}
+	own, err := l.initialize(ctx)
+	if err == nil {
+		return own, nil
+	}
+	l.forget(e) // the server may speak another revision by now
+	if e, err = l.negotiated(ctx); err != nil || e.session == "" {
 		return e, err
 	}
 	return l.initialize(ctx)
