@@ -22,6 +22,15 @@ var groups = [][]Entry{
 	parts(),
 	signIn(),
 	errorPages(),
+	catalogPages(),
+	connectionPages(),
+	overviewPages(),
+	profilePages(),
+	auditPages(),
+	releasePages(),
+	peoplePages(),
+	tokenPages(),
+	settingsPages(),
 }
 
 // now is the moment all entries are drawn at, so that the gallery never changes by itself.
