@@ -32,6 +32,8 @@ type Handlers struct {
 	Audit       *admin.Audit
 	Releases    *admin.Releases
 	Profiles    *admin.Profiles
+	Actions     *admin.Actions
+	Runs        *admin.Runs
 	Catalog     *admin.Catalog
 	Connections *admin.Connections
 	API         *agent.API
@@ -72,6 +74,23 @@ func Routes(h Handlers) []Route {
 			Route{get, "/profiles/:name", with(identity.View, p.Show)},
 			Route{post, "/profiles/:name", with(identity.Manage, p.Save)},
 			Route{post, "/profiles/:name/remove", with(identity.Manage, p.Remove)},
+		)
+	}
+	if a := h.Actions; a != nil {
+		add(
+			Route{get, "/actions", with(identity.View, a.Inbox)},
+			Route{get, "/actions/:id", with(identity.View, a.Show)},
+			Route{post, "/actions/:id/approve", with(identity.Decide, a.Approve)},
+			Route{post, "/actions/:id/deny", with(identity.Decide, a.Deny)},
+			Route{post, "/actions/:id/cancel", with(identity.Manage, a.Cancel)},
+			Route{post, "/actions/:id/settle", with(identity.Decide, a.Settle)},
+		)
+	}
+	if r := h.Runs; r != nil {
+		add(
+			Route{get, "/runs", with(identity.View, r.List)},
+			Route{get, "/runs/:id", with(identity.View, r.Show)},
+			Route{post, "/runs/:id/end", with(identity.Manage, r.End)},
 		)
 	}
 	if a := h.Audit; a != nil {

@@ -24,7 +24,7 @@ var depth = map[string]int{
 	"internal/policy": 1, "internal/registry": 1, "internal/connector": 1, "internal/identity": 1, "internal/schema": 1,
 	"internal/audit": 2, "internal/run": 2, "internal/manifest": 2, "internal/egress": 2, "internal/people": 3, "internal/servicetoken": 3,
 	"internal/release": 3, "internal/credential": 3, "internal/action": 3, "internal/profile": 3,
-	"internal/installation": 4, "internal/provider": 4,
+	"internal/installation": 4, "internal/provider": 4, "internal/wording": 4,
 	"internal/provider/providertest": 5, "internal/provider/mcpclient": 5, "internal/capability": 5,
 	"internal/provider/hosted": 6, "internal/reach": 6,
 	"internal/dispatch": 7,

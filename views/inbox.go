@@ -1,0 +1,86 @@
+package views
+
+import (
+	"time"
+
+	"countersign/internal/action"
+	"countersign/internal/wording"
+	"countersign/views/ui"
+)
+
+// InboxView is every open action, by who has to do something about it. A part that could not be read says so and hides no other.
+type InboxView struct {
+	Now       time.Time
+	MayDecide bool
+	Yours     []InboxLine // soonest expiry first
+	Others    []InboxLine
+	Uncertain []InboxLine
+	Moving    []InboxLine
+	More      int // staged ones that are not listed: only the soonest are
+	Failed    map[string]string
+}
+
+// InboxLine is one action of a list.
+type InboxLine struct {
+	Action   action.Action
+	Sentence wording.Sentence
+	Behalf   string // who the run works for
+	Why      string // why somebody else decides
+}
+
+// HistoryView is a page of the actions that are closed, newest first.
+type HistoryView struct {
+	Now   time.Time
+	Lines []InboxLine
+	Pager ui.Cursor
+}
+
+func (v InboxView) open() int {
+	return len(v.Yours) + len(v.Others) + len(v.Uncertain) + len(v.Moving) + v.More
+}
+
+func inboxTabs(closed bool, open int) []ui.Tab {
+	return []ui.Tab{
+		{Label: "Open", Href: "/actions", Current: !closed, Count: open, CountWords: "open"},
+		{Label: "Closed", Href: "/actions?tab=closed", Current: closed, Count: -1},
+	}
+}
+
+// inboxEmpty says why nothing waits for the viewer.
+func inboxEmpty(v InboxView) string {
+	switch {
+	case !v.MayDecide:
+		return "Your roles do not decide on actions. What waits for somebody who may is listed below."
+	case len(v.Others) > 0:
+		return "Nothing waits for you. What is listed below is for somebody else, with the reason."
+	}
+	return "Nothing waits for you. An action appears here when an agent asks for something consequential on a connection that asks before writing."
+}
+
+// lineMeta is what happened to an action that was sent, or is to be.
+func lineMeta(l InboxLine) string {
+	a := l.Action
+	who := "Approved by " + a.DecidedByName + "."
+	if a.ApprovedByPolicy {
+		who = "Approved by policy."
+	}
+	switch a.State {
+	case action.StateApproved:
+		return who + " It is sent within a few seconds."
+	case action.StateExecuting:
+		return who + " It was handed to the provider, once."
+	case action.StateUncertain, action.StateClosedUnknown:
+		return who + " " + a.ErrorSentence
+	case action.StateSucceeded:
+		return who + " " + resolvedWords(a)
+	case action.StateFailed:
+		return who + " " + a.ErrorSentence
+	case action.StateDenied:
+		return "Denied by " + a.DecidedByName + ": " + a.Reason
+	case action.StateExpired:
+		return "Nobody acted in time. Nothing was sent."
+	case action.StateCancelled:
+		return "Nothing was sent. " + a.ErrorSentence
+	}
+	return ""
+}
