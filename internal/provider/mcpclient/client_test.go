@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 
 	"countersign/internal/provider"
@@ -69,4 +71,25 @@ func nobody(t *testing.T) string {
 	}
 	defer l.Close()
 	return "http://" + l.Addr().String() + "/mcp"
+}
+
+// BenchmarkWarmRead includes the upstream, which answers from memory.
+func BenchmarkWarmRead(b *testing.B) {
+	for _, size := range []int{100, 64 << 10} {
+		b.Run(strconv.Itoa(size), func(b *testing.B) {
+			text := strings.Repeat("a line of a report, with “marks”\n", size/34)
+			quoted, err := json.Marshal(text)
+			if err != nil {
+				b.Fatal(err)
+			}
+			c := scripted(b, body(`{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":`+string(quoted)+`}]}}`))
+			b.SetBytes(int64(len(quoted)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := client.Read(b.Context(), c, apply); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

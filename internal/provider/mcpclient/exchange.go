@@ -11,9 +11,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
-
-	"countersign/internal/egress"
 )
 
 // message is one JSON-RPC message to send. Params is the body of the params object without braces; empty for none.
@@ -33,6 +32,22 @@ type answer struct {
 	result    []byte // the result as it came; nil if there is none
 	tool      toolResult
 	failure   *rpcError
+	buffer    *bytes.Buffer // the memory of result and tool, if it is to be used again
+}
+
+// buffers holds the memory of answers between reads.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// keptBuffer is the largest buffer worth keeping.
+const keptBuffer = 1 << 20
+
+// release gives the memory of the answer back. After it neither the result nor a part of it may be used.
+func (a *answer) release() {
+	if a.buffer != nil && a.buffer.Cap() <= keptBuffer {
+		a.buffer.Reset()
+		buffers.Put(a.buffer)
+	}
+	a.buffer, a.result, a.tool = nil, nil, toolResult{}
 }
 
 // rpcError is a JSON-RPC error. The message is the upstream's text and as untrusted as a result.
@@ -80,7 +95,7 @@ func (l link) post(ctx context.Context, hc *http.Client, e *era, m message) (ans
 		_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
 		return a, err
 	}
-	text, err := l.response(resp, id)
+	text, err := l.response(resp, id, &a)
 	if err != nil {
 		return a, err
 	}
@@ -88,10 +103,12 @@ func (l link) post(ctx context.Context, hc *http.Client, e *era, m message) (ans
 }
 
 // response finds the bytes of the JSON-RPC response in an HTTP answer.
-func (l link) response(resp *http.Response, id int64) ([]byte, error) {
+func (l link) response(resp *http.Response, id int64, a *answer) ([]byte, error) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind != "text/event-stream" {
-		return readAll(resp)
+		a.buffer = buffers.Get().(*bytes.Buffer)
+		_, err := a.buffer.ReadFrom(resp.Body)
+		return a.buffer.Bytes(), err
 	}
 	events := newEvents(resp.Body)
 	for {
@@ -107,15 +124,6 @@ func (l link) response(resp *http.Response, id int64) ([]byte, error) {
 			return data, nil
 		}
 	}
-}
-
-func readAll(resp *http.Response) ([]byte, error) {
-	var b bytes.Buffer
-	if n := resp.ContentLength; n > 0 && n <= egress.DefaultMaxBytes {
-		b.Grow(int(n) + bytes.MinRead)
-	}
-	_, err := b.ReadFrom(resp.Body)
-	return b.Bytes(), err
 }
 
 // drain reads the usual nothing that follows the answer, so that the connection can serve again. Closing the body ends it early.

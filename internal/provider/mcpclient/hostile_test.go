@@ -16,7 +16,7 @@ import (
 )
 
 // scripted is a stateless server that answers tools/call with whatever a test says.
-func scripted(t *testing.T, call func(w http.ResponseWriter, id string)) *provider.Conn {
+func scripted(t testing.TB, call func(w http.ResponseWriter, id string)) *provider.Conn {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var m struct {

@@ -107,6 +107,7 @@ func (l link) read(ctx context.Context, call provider.Call) (provider.Result, er
 	if err = errors.Join(broken, err); err != nil {
 		return provider.Result{}, faultOf(err)
 	}
+	defer a.release() // what is returned has memory of its own
 	if a.failure != nil {
 		return l.errorResult(a.failure)
 	}

@@ -305,3 +305,30 @@ func TestHeadersThatADefinitionAsksForAreLearned(t *testing.T) {
 	}
 	same(t, s.since(), []string{"server/discover", "tools/call"})
 }
+
+func TestConcurrentReadsGetTheirOwnAnswers(t *testing.T) {
+	s := startSDK(t, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
+	conns := []*provider.Conn{connTo(t, s.url, "", provider.Settings{}), connTo(t, s.url, "", provider.Settings{})}
+	var wg sync.WaitGroup
+	for worker := range 16 {
+		wg.Go(func() {
+			var kept []provider.Result
+			var want []string
+			for n := range 20 {
+				text := strings.Repeat(string(rune('a'+worker)), 10+n*200)
+				r, err := client.Read(t.Context(), conns[worker%2], provider.Call{Tool: "echo", Arguments: json.RawMessage(`{"own":"` + text + `"}`)})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				kept, want = append(kept, r), append(want, `{\"own\":\"`+text+`\"}`)
+			}
+			for i, r := range kept { // only now: an answer must not change when its memory is used again
+				if !strings.Contains(string(r.Raw), want[i]) {
+					t.Errorf("worker %d got %.80s", worker, r.Raw)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

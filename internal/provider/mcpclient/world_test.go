@@ -58,7 +58,7 @@ func (w *world) conn(t *testing.T, s provider.Settings) *provider.Conn {
 }
 
 // connTo is a connection as the server builds it, for an endpoint that the operator overrode.
-func connTo(t *testing.T, url, token string, s provider.Settings) *provider.Conn {
+func connTo(t testing.TB, url, token string, s provider.Settings) *provider.Conn {
 	t.Helper()
 	d, err := egress.Operator(url)
 	if err != nil {
