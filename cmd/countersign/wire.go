@@ -104,6 +104,9 @@ func wire(w wiring) (*app, error) {
 	keeper := session.NewKeeper(sessions, https)
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	inbox := &admin.Actions{
+		Reader: actions, Decider: actions, Runs: runs, Connections: connections, Releases: a.releases, Directory: a.people, Trail: a.chain, Waker: a.queue,
+	}
 	a.handler, err = web.New(web.Config{
 		PublicURL: w.publicURL, Listen: w.listen, Sessions: keeper, Metrics: metrics, Ready: a.ready(w.db, w.seeded),
 		Chrome: &admin.Navigation{Actions: actions, Runs: runs, Connections: connections, Tools: a.connections},
@@ -114,6 +117,12 @@ func wire(w wiring) (*app, error) {
 		Tokens:   &admin.Tokens{Store: a.tokens},
 		Settings: &admin.Settings{Directory: a.people, Roster: a.people, Attempts: sessions, Sessions: keeper, Releases: a.releases, PublicURL: w.publicURL, Secure: https},
 		Audit:    &admin.Audit{Trail: a.chain, Verifier: chainVerifier{a.chain, w.keys}},
+		Catalog:  &admin.Catalog{Releases: a.releases, Read: connections, Registry: w.registry},
+		Connections: &admin.Connections{
+			Service: a.connections, Vault: vault, Trail: a.chain, Profiles: a.profiles, Actions: actions,
+		},
+		Actions:  inbox,
+		Runs:     &admin.Runs{Store: runs, Actions: inbox, Observed: connections},
 		Releases: &admin.Releases{Store: a.releases},
 		Profiles: &admin.Profiles{Store: a.profiles, Connections: connections},
 		API:      &agent.API{Tokens: a.tokens, Runs: runs, Actions: actions, Connections: connections, Trail: a.chain, PublicURL: w.publicURL},
