@@ -40,14 +40,14 @@ func strip(digest string) (string, bool) {
 	return b.String(), true
 }
 
-// quads writes a digest in groups of four, as people compare it.
-func quads(digest string) string {
-	var b strings.Builder
-	for i := 0; i < len(digest); i += 4 {
-		if i > 0 {
-			b.WriteByte(' ')
+// quads draws a digest in groups of four, as people compare it. The gaps are drawn, not written: copied or searched for, it is one word.
+func quads(digest string) templ.Component {
+	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+		var b strings.Builder
+		for i := 0; i < len(digest); i += 4 {
+			b.WriteString(`<span class="quad">` + templ.EscapeString(digest[i:min(i+4, len(digest))]) + `</span><wbr>`)
 		}
-		b.WriteString(digest[i:min(i+4, len(digest))])
-	}
-	return b.String()
+		_, err := io.WriteString(w, strings.TrimSuffix(b.String(), "<wbr>"))
+		return err
+	})
 }
