@@ -27,10 +27,10 @@ const (
 // batch cannot be written, it is kept and offered again until it is, and every Record in between is refused: a read that nobody can
 // be told of later does not happen.
 type Recorder struct {
-	db      *DB
-	log     *slog.Logger
-	queue   chan audit.Entry
-	failing atomic.Bool
+	db     *DB
+	log    *slog.Logger
+	queue  chan audit.Entry
+	broken atomic.Pointer[chan struct{}] // closed while nothing can be written; replaced, by run, when something can
 
 	mu       sync.Mutex // guards closed, and that nobody joins senders after it
 	closed   bool
@@ -49,6 +49,7 @@ func (d *DB) NewRecorder(log *slog.Logger) *Recorder { return d.newRecorder(log,
 func (d *DB) newRecorder(log *slog.Logger, size int) *Recorder {
 	r := &Recorder{db: d, log: log, queue: make(chan audit.Entry, size), closing: make(chan struct{}), done: make(chan struct{})}
 	r.giveUp, r.giveUpBy = context.WithCancel(context.Background())
+	r.mend()
 	go r.run()
 	return r
 }
@@ -64,8 +65,9 @@ func (r *Recorder) Record(ctx context.Context, e audit.Entry) error {
 	if err := wellFormed(e); err != nil {
 		return err
 	}
-	if r.failing.Load() {
-		return notRecorded
+	broken := *r.broken.Load()
+	if err := r.Ready(); err != nil {
+		return err
 	}
 	if !r.enter() {
 		return stopping
@@ -74,6 +76,8 @@ func (r *Recorder) Record(ctx context.Context, e audit.Entry) error {
 	select {
 	case r.queue <- e:
 		return nil
+	case <-broken:
+		return notRecorded
 	case <-r.closing:
 		return stopping
 	case <-ctx.Done():
@@ -83,15 +87,20 @@ func (r *Recorder) Record(ctx context.Context, e audit.Entry) error {
 
 // Ready is nil while entries are taken: what would have to be recorded may begin.
 func (r *Recorder) Ready() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case r.closed:
+	select {
+	case <-r.closing:
 		return stopping
-	case r.failing.Load():
+	case <-*r.broken.Load():
 		return notRecorded
+	default:
+		return nil
 	}
-	return nil
+}
+
+// mend lets entries in again.
+func (r *Recorder) mend() {
+	broken := make(chan struct{})
+	r.broken.Store(&broken)
 }
 
 func (r *Recorder) enter() bool {
@@ -171,17 +180,20 @@ func (r *Recorder) collect() ([]audit.Entry, bool) {
 // write offers a batch until it is stored; false when Close gave up. A batch has a name that is stored with it: when the answer to a
 // commit was lost, the next try finds the name and does not write the entries twice.
 func (r *Recorder) write(batch []audit.Entry) bool {
-	name, pause := identity.NewID("rec_"), firstPause
+	name, pause, failed := identity.NewID("rec_"), firstPause, false
 	for {
 		err := r.db.storeBatch(r.giveUp, name, r.settled, batch)
 		if err == nil {
 			r.settled = name
-			if r.failing.Swap(false) {
+			if failed {
+				r.mend()
 				r.log.Info("The audit trail can be written again; reads go on.")
 			}
 			return true
 		}
-		if !r.failing.Swap(true) {
+		if !failed {
+			failed = true
+			close(*r.broken.Load())
 			r.log.Error("The audit trail cannot be written; reads are refused.", "error", err)
 		}
 		wait := time.NewTimer(pause)
