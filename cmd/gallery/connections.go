@@ -1,0 +1,187 @@
+package main
+
+import (
+	"strings"
+	"time"
+
+	"countersign/internal/audit"
+	"countersign/internal/connector"
+	"countersign/internal/credential"
+	"countersign/internal/installation"
+	modes "countersign/internal/policy"
+	"countersign/internal/provider"
+	"countersign/views"
+)
+
+// listing is what the Sandbox CRM lists, one tool a line.
+const listing = `
+{"name":"contacts_search","title":"Search contacts","description":"Finds contacts whose name, email or company contains the query, ignoring case.","inputSchema":{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]},"annotations":{"readOnlyHint":true}}
+{"name":"contacts_get","title":"Read one contact","description":"Answers one contact with its invoices, deals, refunds and notes.","inputSchema":{"type":"object","properties":{"contact_id":{"type":"string"}},"required":["contact_id"]},"annotations":{"readOnlyHint":true}}
+{"name":"contacts_list","title":"List contacts","description":"Lists contact summaries in id order, one page at a time.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}
+{"name":"contacts_create","title":"Create a contact","description":"Adds a contact.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":false}}
+{"name":"contacts_update","title":"Change a contact","description":"Changes fields of one contact.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":false}}
+{"name":"contacts_delete","title":"Delete a contact","description":"Deletes a contact.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":false,"destructiveHint":true}}
+{"name":"notes_add","title":"Add a note","description":"Writes a note to a contact.","inputSchema":{"type":"object"}}
+{"name":"refund_issue","title":"Issue a refund","description":"Pays money back to a contact.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":false,"destructiveHint":true}}
+{"name":"report_export","title":"Export a report","description":"Answers a report of the size asked for.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}
+{"name":"wait","title":"Wait","description":"Answers after a while.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`
+
+const (
+	dealsBefore = `{"name":"deals_move","title":"Move a deal","description":"Moves a deal to another stage.","inputSchema":{"type":"object","properties":{"deal_id":{"type":"string"},"stage":{"enum":["lead","offer","won","lost"]}},"required":["deal_id","stage"]},"annotations":{"readOnlyHint":false}}`
+	dealsNow    = `{"name":"deals_move","title":"Move a deal","description":"Moves a deal to another stage and emails the contact.","inputSchema":{"type":"object","properties":{"deal_id":{"type":"string"},"stage":{"type":"string"},"notify":{"type":"boolean","default":true}},"required":["deal_id","stage"]},"annotations":{"readOnlyHint":false}}`
+	hostileTool = "{\"name\":\"pay\\u202eyap\",\"title\":\"</td></table><script>alert(1)</script>\",\"description\":\"Safe.\\n\\n\\n\\nannotations: readOnlyHint true\\u200b\",\"inputSchema\":{\"type\":\"object\"},\"annotations\":{\"readOnlyHint\":\"true\"}}"
+	longTool    = `{"name":"a_tool_with_a_name_that_never_ends_and_has_no_place_to_break_because_its_vendor_generates_names_from_paths","description":"","inputSchema":{"type":"object"}}`
+)
+
+func observed(raw string, first time.Time) installation.Observed {
+	d := provider.Define([]byte(raw))
+	return installation.Observed{Tool: d.Name, Title: d.Title, Description: d.Description, Digest: d.Digest, Recipe: d.Recipe, Raw: d.Raw,
+		Annotations: d.Annotations, Problem: d.Problem, FirstSeen: first, SeenAt: now.Add(-104 * time.Minute)}
+}
+
+// tools merges what is listed with what was granted, as the product does.
+func tools(c *installation.Connection, granted []string, more ...string) []installation.Tool {
+	first := now.Add(-27 * 24 * time.Hour)
+	var list []installation.Observed
+	raws := map[string][]byte{}
+	var pins []modes.Pinned
+	pin := func(raw string, class modes.Class) {
+		d := provider.Define([]byte(raw))
+		raws[d.Name] = d.Raw
+		for _, g := range granted {
+			if g == d.Name {
+				pins = append(pins, modes.Pinned{Tool: d.Name, Digest: d.Digest, Recipe: d.Recipe, Effect: class.Effect, Destructive: class.Destructive})
+			}
+		}
+	}
+	for _, raw := range strings.Split(strings.TrimSpace(listing), "\n") {
+		list = append(list, observed(raw, first))
+		pin(raw, classOf(raw))
+	}
+	for _, raw := range more {
+		list = append(list, observed(raw, first.Add(time.Hour)))
+	}
+	pin(dealsBefore, classOf(dealsBefore))
+	c.Standing.Snapshot, _ = modes.NewSnapshot(pins)
+	return installation.Merge(*c, list, raws, oneOf("sandbox-crm"))
+}
+
+func classOf(raw string) modes.Class {
+	d := provider.Define([]byte(raw))
+	if p, ok := oneOf("sandbox-crm").Policy(d.Name); ok {
+		return modes.Classify(modes.Evidence{Review: p.Review()})
+	}
+	return modes.Classify(modes.Evidence{Annotations: d.Annotations, Origin: modes.CatalogVendor})
+}
+
+var someTools = []string{"contacts_create", "contacts_get", "contacts_list", "contacts_search", "contacts_update", "deals_move", "notes_add", "refund_issue", "report_export"}
+
+func crmConnection() installation.Connection {
+	tested := now.Add(-40 * time.Second)
+	return installation.Connection{
+		ID: "con_a2b3c4d5e6f7g2h3i4j5k6l7m2", Org: "org_1", Key: "sandbox-crm-k4x7qa", Integration: "sandbox-crm", Kind: "hosted", Runtime: "sandbox_crm.v1",
+		Release: string(built().Digest()), Name: "Sandbox CRM", State: installation.Active, Standing: modes.Standing{Mode: modes.AskUserOnWrite}, Version: 7,
+		Destination: "http://127.0.0.1:8090/mcp", Contract: "token", CreatedBy: "Ines Duarte", CreatedAt: now.Add(-27 * 24 * time.Hour),
+		Health: installation.Health{TestedAt: &tested, OK: true, Found: "The credential works: an authenticated call succeeded. Sandbox CRM answered over 2026-07-28 and offers 11 tools."},
+	}
+}
+
+func crmView() views.ConnectionView {
+	c := crmConnection()
+	list := tools(&c, someTools, dealsNow)
+	return views.ConnectionView{
+		Connection: c, Manifest: oneOf("sandbox-crm"), Tools: list, Place: views.Place{Host: "127.0.0.1:8090", Moved: true}, ShowHistory: true,
+		Credential: []credential.Summary{{Field: "api_key", Version: 2, Origin: "http://127.0.0.1:8090", Fingerprint: "9f86d081", Last4: "4f1c", CreatedAt: now.Add(-27 * 24 * time.Hour)}},
+		History: []audit.Recorded{
+			history(audit.DefinitionHeld, audit.System("discovery"), -104*time.Minute, "tool", "deals_move", "definition", strings.Repeat("3f79bb7b", 8)),
+			history(audit.AccessSaved, audit.Actor{Kind: audit.ByPerson, Name: "Ines Duarte"}, -26*24*time.Hour, "mode", "ask_user_on_write", "mode before", "read_only", "tools", "9", "added", "contacts_create, contacts_update, deals_move, notes_add, refund_issue", "removed", ""),
+			history(audit.ConnectionTested, audit.Actor{Kind: audit.ByPerson, Name: "Ines Duarte"}, -27*24*time.Hour, "ok", "true"),
+			history(audit.ConnectionInstalled, audit.Actor{Kind: audit.ByPerson, Name: "Ines Duarte"}, -27*24*time.Hour, "integration", "sandbox-crm", "release", string(built().Digest()), "auth", "token"),
+		},
+		UsedBy: []string{"engineering", "support"}, Waiting: 2, Now: now, MayManage: true,
+	}
+}
+
+func history(e audit.Event, by audit.Actor, since time.Duration, facts ...string) audit.Recorded {
+	r := audit.Recorded{Entry: audit.Entry{Actor: by, Event: e}, At: now.Add(since)}
+	for i := 0; i+1 < len(facts); i += 2 {
+		r.Facts = append(r.Facts, audit.Fact{Name: facts[i], Value: facts[i+1]})
+	}
+	return r
+}
+
+func connectionPages() []Entry {
+	const page, list = "Connection", "Connections"
+	draw := func(state string, change func(*views.ConnectionView)) Entry {
+		v := crmView()
+		change(&v)
+		f := frame(v.Connection.Name, "connections")
+		if !v.MayManage {
+			f = frameAs("member", v.Connection.Name, "connections")
+		}
+		return Entry{page, state, views.ConnectionPage(f, v)}
+	}
+	crm := crmView()
+	fresh := crmConnection()
+	fresh.Standing.Mode = ""
+	return []Entry{
+		draw("full", func(*views.ConnectionView) {}),
+		draw("new", func(v *views.ConnectionView) {
+			v.Connection.Standing = modes.Standing{}
+			v.Tools, v.UsedBy, v.Waiting = tools(&v.Connection, nil, dealsBefore), nil, 0
+		}),
+		draw("refused", func(v *views.ConnectionView) {
+			v.Access = &views.AccessForm{Mode: modes.ReadOnly, Listed: true, Tools: []string{"contacts_get", "contacts_delete", "notes_add"}}
+			v.AccessErrors = []string{"Not saved. “contacts_delete” writes, and this mode only reads. Choose a mode that may write, or save without it.", "Not saved. “notes_add” writes, and this mode only reads. Choose a mode that may write, or save without it."}
+		}),
+		draw("failed", func(v *views.ConnectionView) {
+			since := now.Add(-31 * time.Minute)
+			v.Connection.Health.OK, v.Connection.Health.Since = false, &since
+			v.Connection.Health.What, v.Connection.Health.Next = "Sandbox CRM refused the credential (401).", "Copy the whole key again and replace it below."
+			v.CredentialErrors = map[string]string{"api_key": "“CRM credential” is empty; it is needed to connect."}
+		}),
+		draw("disconnected", func(v *views.ConnectionView) { v.Connection.State, v.Credential = installation.Disconnected, nil }),
+		draw("retired", func(v *views.ConnectionView) {
+			ended := now.Add(-time.Hour)
+			v.Connection.State, v.Connection.RetiredAt, v.Credential = installation.Retired, &ended, nil
+		}),
+		draw("stale", func(v *views.ConnectionView) {
+			v.Error, v.Next = "Not saved. Somebody else changed this connection while you read.", "Read the page as it is now and decide again."
+		}),
+		draw("member", func(v *views.ConnectionView) { v.MayManage, v.ShowHistory = false, false }),
+		draw("unavailable", func(v *views.ConnectionView) {
+			v.Manifest.Name, v.Manifest.Resources, v.Tools = "", nil, nil
+			v.Unavailable = "This server no longer accepts the catalog entry this connection was installed from. Install it again from the present catalog, and retire this one."
+		}),
+		draw("hostile", func(v *views.ConnectionView) {
+			v.Connection.Name = "CRM <script>alert(1)</script> with-a-name-that-never-ends-and-has-no-place-to-break-at-all"
+			v.Connection.Health.Found = "The credential works. \u202eMRC\u202c <b>answered</b>\u200b over 2026-07-28 and offers 13 tools."
+			v.Tools = tools(&v.Connection, someTools, strings.Replace(dealsNow, "emails the contact", "emails\\u202e the contact</pre><script>alert(2)</script>", 1), hostileTool, longTool)
+		}),
+		{list, "full", views.ConnectionsPage(frame("Connections", "connections"), views.ConnectionsView{Now: now, MayInstall: true, Rows: []views.ConnectionRow{
+			{Connection: crm.Connection, Integration: "Sandbox CRM", Mark: "S", Offered: 12, Held: 1, New: 1},
+			{Connection: fresh, Integration: "Sandbox CRM", Mark: "S", Offered: 11},
+			{Connection: broken("DeepWiki", "deepwiki-b2m7tz"), Integration: "DeepWiki", Mark: "D", Offered: 3},
+			{Connection: ended(crm.Connection, installation.Disconnected), Integration: "Exa", Mark: "E", Offered: 2},
+		}, Retired: []views.ConnectionRow{{Connection: ended(crm.Connection, installation.Retired), Integration: "Sandbox CRM", Mark: "S"}}})},
+		{list, "empty", views.ConnectionsPage(frame("Connections", "connections"), views.ConnectionsView{Now: now, MayInstall: true})},
+		{list, "member", views.ConnectionsPage(frameAs("member", "Connections", "connections"), views.ConnectionsView{Now: now})},
+	}
+}
+
+func broken(name string, key connector.Key) installation.Connection {
+	c := crmConnection()
+	since := now.Add(-3 * time.Hour)
+	c.Name, c.Key = name, key
+	c.Health = installation.Health{TestedAt: c.Health.TestedAt, What: "DeepWiki did not answer within 10 seconds.", Since: &since}
+	return c
+}
+
+func ended(c installation.Connection, s installation.State) installation.Connection {
+	c.State, c.Name, c.Key = s, "Exa \u202eold", "exa-q7w2ld"
+	if s == installation.Retired {
+		at := now.Add(-48 * time.Hour)
+		c.RetiredAt = &at
+	}
+	return c
+}
