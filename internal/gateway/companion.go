@@ -174,9 +174,9 @@ const (
 )
 
 func (g *Gateway) actionsWait(ctx context.Context, l capability.Live, args companionArguments) (json.RawMessage, error) {
-	patience := AnswerWithin
+	patience := g.Patience
 	if args.TimeoutSeconds != nil {
-		patience = time.Duration(*args.TimeoutSeconds) * time.Second
+		patience = min(patience, time.Duration(*args.TimeoutSeconds)*time.Second)
 	}
 	until := time.NewTimer(patience)
 	defer until.Stop()

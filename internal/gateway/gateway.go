@@ -62,20 +62,25 @@ type Config struct {
 	Dispatch  Dispatcher
 	Recorder  Recorder
 	Observer  Observer
-	PublicURL string       // origin of the pages, for approval links
-	Log       *slog.Logger // nil: silent
+	PublicURL string        // origin of the pages, for approval links
+	Patience  time.Duration // how long a call may be held; 0 and more than AnswerWithin mean AnswerWithin
+	Log       *slog.Logger  // nil: silent
 }
 
 // Gateway answers the calls of every run. One value serves the whole process.
 type Gateway struct {
 	Config
 	served  served
+	kept    sync.Map // shelfKey → *keptShelf
 	drift   sync.Map // connection id → *provider.Definition, the first of the list last reported
 	sending sync.WaitGroup
 }
 
 // New makes a gateway.
 func New(c Config) *Gateway {
+	if c.Patience <= 0 || c.Patience > AnswerWithin {
+		c.Patience = AnswerWithin
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

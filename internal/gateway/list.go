@@ -7,7 +7,6 @@ import (
 
 	"countersign/internal/capability"
 	"countersign/internal/connector"
-	"countersign/internal/fault"
 	"countersign/internal/installation"
 	"countersign/internal/policy"
 	"countersign/internal/provider"
@@ -15,10 +14,10 @@ import (
 )
 
 // Tools lists what a run may use now, on the endpoint of one connection or, with only empty, of all: raw definitions under their names,
-// in the order of connections and tools, then our own. A tool that is held back or cannot be used is left out alone, and so is a
-// connection whose upstream does not answer; the error is for when none of them does, since an empty list would claim that there is
-// nothing to use.
-func (g *Gateway) Tools(ctx context.Context, l capability.Live, only connector.Key) ([]json.RawMessage, error) {
+// in the order of connections and tools, then our own, as one JSON array. A tool that is held back or cannot be used is left out alone,
+// and so is a connection whose upstream does not answer; the error is for when none of them does, since an empty list would claim that
+// there is nothing to use.
+func (g *Gateway) Tools(ctx context.Context, l capability.Live, only connector.Key) (json.RawMessage, error) {
 	grants := l.Grants
 	if only != "" {
 		grant, ok := l.Find(only)
@@ -28,11 +27,9 @@ func (g *Gateway) Tools(ctx context.Context, l capability.Live, only connector.K
 		grants = []capability.Grant{grant}
 	}
 	shelves, failures := g.shelves(ctx, l, grants, only != "")
-	var out []json.RawMessage
 	var dead error
-	asked, answered := 0, 0
+	asked, answered, size := 0, 0, 4<<10 // of our own
 	for i := range grants {
-		out = append(out, shelves[i]...)
 		switch {
 		case failures[i] != nil:
 			asked++
@@ -40,22 +37,40 @@ func (g *Gateway) Tools(ctx context.Context, l capability.Live, only connector.K
 		case shelves[i] != nil:
 			asked++
 			answered++
+			size += len(shelves[i]) + 1
 		}
 	}
 	if asked > 0 && answered == 0 {
 		return nil, dead
 	}
+	return assemble(make([]byte, 0, size), shelves, l.Run.Surface), nil
+}
+
+func assemble(out []byte, shelves [][]byte, s policy.Surface) json.RawMessage {
+	out = append(out, '[')
+	add := func(listings []byte) {
+		if len(listings) == 0 {
+			return
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, listings...)
+	}
+	for _, shelf := range shelves {
+		add(shelf)
+	}
 	for _, c := range companionTable() {
-		if c.open(l.Run.Surface) {
-			out = append(out, c.listing)
+		if c.open(s) {
+			add(c.listing)
 		}
 	}
-	return out, nil
+	return append(out, ']')
 }
 
 // shelves asks the upstreams at once. A nil shelf without a failure was not asked: nothing of it is granted.
-func (g *Gateway) shelves(ctx context.Context, l capability.Live, grants []capability.Grant, single bool) ([][]json.RawMessage, []error) {
-	shelves, failures := make([][]json.RawMessage, len(grants)), make([]error, len(grants))
+func (g *Gateway) shelves(ctx context.Context, l capability.Live, grants []capability.Grant, single bool) ([][]byte, []error) {
+	shelves, failures := make([][]byte, len(grants)), make([]error, len(grants))
 	ctx, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
 	var all sync.WaitGroup
@@ -82,7 +97,8 @@ func offers(s policy.Surface, grant capability.Grant) bool {
 	return false
 }
 
-func (g *Gateway) shelf(ctx context.Context, l capability.Live, grant capability.Grant, single bool) ([]json.RawMessage, error) {
+// shelf is what one connection lists: its tools, separated by commas.
+func (g *Gateway) shelf(ctx context.Context, l capability.Live, grant capability.Grant, single bool) ([]byte, error) {
 	c := grant.Connection
 	if c.State == installation.NeedsConsent {
 		return nil, g.needsConsent(c)
@@ -95,15 +111,32 @@ func (g *Gateway) shelf(ctx context.Context, l capability.Live, grant capability
 	if err != nil {
 		return nil, err
 	}
+	key := shelfKey{c.ID, l.Run.Surface, single}
+	if kept, ok := g.kept.Load(key); ok && kept.(*keptShelf).holds(tools, grant) {
+		return kept.(*keptShelf).listings, nil
+	}
+	listings, drifted := g.stock(l, grant, tools, single)
+	if drifted {
+		g.observe(ctx, c, tools)
+	} else {
+		g.kept.Store(key, &keptShelf{tools: tools, minted: grant.Minted, now: grant.Now, listings: listings})
+	}
+	return listings, nil
+}
+
+// stock picks from a live list what the run may use, and says whether anything granted is not as it was granted.
+func (g *Gateway) stock(l capability.Live, grant capability.Grant, tools []provider.Definition, single bool) (listings []byte, drifted bool) {
+	key := grant.Connection.Key
 	live := make(map[string]*provider.Definition, len(tools))
 	for i := range tools {
 		live[tools[i].Name] = &tools[i]
 	}
-	shelf, names := []json.RawMessage{}, map[string]int{}
-	var shorts []string
-	drifted := false
+	names := map[string]int{}
 	for pin := range grant.Minted.All() {
-		names[capability.ShortName(c.Key, pin.Tool)]++
+		names[capability.ShortName(key, pin.Tool)]++
+	}
+	listings = []byte{} // asked and answered, even where it is empty
+	for pin := range grant.Minted.All() {
 		t := targetOf(grant, pin)
 		d, ok := live[pin.Tool]
 		same := ok && matches(*d, pin)
@@ -111,32 +144,39 @@ func (g *Gateway) shelf(ctx context.Context, l capability.Live, grant capability
 		if !same || t.decide(l, true, true) != nil {
 			continue
 		}
-		e := g.served.entry(c.Key, *d)
-		if e.problem != "" {
+		e := g.served.entry(key, *d)
+		if e.problem != "" || names[e.short] > 1 { // a call of a name that two tools shorten to could mean either
 			continue
 		}
-		listing := e.all
+		if len(listings) > 0 {
+			listings = append(listings, ',')
+		}
 		if single {
-			listing = e.single
-		}
-		shelf, shorts = append(shelf, listing), append(shorts, e.short)
-	}
-	if drifted {
-		g.observe(ctx, c, tools)
-	}
-	return unambiguous(shelf, shorts, names), nil
-}
-
-// unambiguous leaves out tools whose shortened names are one: a call could mean either.
-func unambiguous(shelf []json.RawMessage, shorts []string, names map[string]int) []json.RawMessage {
-	kept := shelf[:0]
-	for i, listing := range shelf {
-		if names[shorts[i]] == 1 {
-			kept = append(kept, listing)
+			listings = append(listings, e.single...)
+		} else {
+			listings = append(listings, e.all...)
 		}
 	}
-	return kept
+	return listings, drifted
 }
 
-// Unavailable reports whether an error says that nothing can be answered now, as opposed to our own defect.
-func Unavailable(err error) bool { return fault.Of(err).Kind == fault.Unavailable }
+// shelfKey names a shelf: what runs of one surface see of a connection on one sort of endpoint.
+type shelfKey struct {
+	connection string
+	surface    policy.Surface
+	single     bool
+}
+
+// keptShelf is the shelf as it was last stocked, with everything that it followed from.
+type keptShelf struct {
+	tools    []provider.Definition
+	minted   policy.Snapshot
+	now      policy.Standing
+	listings []byte
+}
+
+// holds reports whether the shelf would be stocked the same again. A list that was fetched anew counts as another one.
+func (k *keptShelf) holds(tools []provider.Definition, grant capability.Grant) bool {
+	same := len(tools) == len(k.tools) && (len(tools) == 0 || &tools[0] == &k.tools[0])
+	return same && grant.InProfile && grant.Now.Mode == k.now.Mode && grant.Now.Snapshot.Equal(k.now.Snapshot) && grant.Minted.Equal(k.minted)
+}

@@ -43,7 +43,7 @@ func (g *Gateway) send(ctx context.Context, a action.Action) (json.RawMessage, e
 		after, err := g.Dispatch.Dispatch(bounded, a.Org, a.ID)
 		done <- sent{after, err}
 	}()
-	timer := time.NewTimer(AnswerWithin)
+	timer := time.NewTimer(g.Patience)
 	defer timer.Stop()
 	var refusal *fault.Error
 	select {

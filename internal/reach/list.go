@@ -11,30 +11,76 @@ import (
 	"countersign/internal/provider"
 )
 
-// list is the live tool list of a line. The lock is held while it is fetched, so that concurrent calls ask the upstream once.
+// listWithin bounds one look-up of a list, with all its pages.
+const listWithin = time.Minute
+
+// list is the live tool list of a line.
 type list struct {
-	mu    sync.Mutex
-	at    time.Time // local, monotonic
-	tools []provider.Definition
+	mu     sync.Mutex
+	at     time.Time // local, monotonic
+	tools  []provider.Definition
+	flight *flight // under way, for calls that need no newer one
 }
 
-// Tools is the live list, at most maxAge old; zero fetches it now.
+// flight is one look-up. Concurrent calls wait for it together, each no longer than it wants to: an upstream that hangs must not make
+// them ask one after the other.
+type flight struct {
+	done  chan struct{}
+	tools []provider.Definition
+	err   error
+}
+
+// Tools is the live list, at most maxAge old; zero fetches it now. A caller that gives up leaves the look-up to the others.
 func (l *Line) Tools(ctx context.Context, maxAge time.Duration) ([]provider.Definition, error) {
 	l.list.mu.Lock()
-	defer l.list.mu.Unlock()
 	if l.list.tools != nil && maxAge > 0 && time.Since(l.list.at) < maxAge {
+		defer l.list.mu.Unlock()
 		return l.list.tools, nil
 	}
-	began := time.Now() // the answer may describe this moment, not the one it arrives at
-	tools, err := l.Provider.Tools(ctx, l.Conn)
-	if err != nil {
-		return nil, err
+	f := l.list.flight
+	if f == nil || maxAge <= 0 { // one that has begun before may describe an earlier moment than now
+		f = &flight{done: make(chan struct{})}
+		if maxAge > 0 {
+			l.list.flight = f
+		}
+		go l.fetch(context.WithoutCancel(ctx), f)
 	}
-	if tools == nil {
+	l.list.mu.Unlock()
+	select {
+	case <-f.done:
+		return f.tools, f.err
+	case <-ctx.Done():
+		return nil, provider.TimedOut(ctx.Err())
+	}
+}
+
+func (l *Line) fetch(ctx context.Context, f *flight) {
+	ctx, cancel := context.WithTimeout(ctx, listWithin)
+	defer cancel()
+	began := time.Now() // the answer may describe this moment, not the one it arrives at
+	f.tools, f.err = l.ask(ctx)
+	l.list.mu.Lock()
+	if f.err == nil && began.After(l.list.at) {
+		l.list.at, l.list.tools = began, f.tools
+	}
+	if l.list.flight == f {
+		l.list.flight = nil
+	}
+	l.list.mu.Unlock()
+	close(f.done)
+}
+
+// ask never panics: nobody above this goroutine would catch it.
+func (l *Line) ask(ctx context.Context) (tools []provider.Definition, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			tools, err = nil, fault.Of(fmt.Errorf("listing tools panicked: %T", r))
+		}
+	}()
+	if tools, err = l.Provider.Tools(ctx, l.Conn); err == nil && tools == nil {
 		tools = []provider.Definition{}
 	}
-	l.list.at, l.list.tools = began, tools
-	return tools, nil
+	return tools, err
 }
 
 // Live finds one tool in the live list; false when the upstream does not offer it, or not usably.

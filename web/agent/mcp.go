@@ -169,6 +169,7 @@ type reply struct {
 	status int    // 0 is 200
 	id     []byte // as the request wrote it; nil is null
 	result []byte // an object, sent as it is
+	tools  []byte // in place of result: an array, the member "tools" of it
 	extra  string // members put before those of result, each with a comma behind it
 	err    *rpcError
 	empty  bool
@@ -206,14 +207,17 @@ func (a reply) write(w http.ResponseWriter) {
 	}
 	head, tail := `{"jsonrpc":"2.0","id":`+string(id)+`,"result":{`+a.extra, "}"
 	body := a.result
-	if a.err != nil {
+	switch {
+	case a.err != nil:
 		raw, err := json.Marshal(a.err)
 		if err != nil {
 			slog.Error("an error of ours does not marshal", "error", err)
 			raw = []byte(`{"code":-32603,"message":"Something went wrong on our side."}`)
 		}
 		head, body = `{"jsonrpc":"2.0","id":`+string(id)+`,"error":`, raw
-	} else {
+	case a.tools != nil:
+		head, body, tail = head+`"tools":`, a.tools, "}}"
+	default:
 		if body = body[1:]; len(body) == 1 { // an empty object
 			head = strings.TrimSuffix(head, ",")
 		}

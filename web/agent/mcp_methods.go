@@ -82,18 +82,7 @@ func (m *mcp) list(r *http.Request, live capability.Live, only connector.Key, ms
 	if err != nil {
 		return m.failed(r, a, err)
 	}
-	size := len(`{"tools":[]}`) + len(tools)
-	for _, t := range tools {
-		size += len(t)
-	}
-	out := append(make([]byte, 0, size), `{"tools":[`...)
-	for i, t := range tools {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, t...)
-	}
-	a.result = append(out, `]}`...)
+	a.tools = tools
 	if msg.modern {
 		// A capability shrinks at any moment, so that a list is stale as soon as it is read.
 		a.extra += `"ttlMs":0,"cacheScope":"private",`
