@@ -25,8 +25,8 @@ import (
 // AnswerWithin is how long a call may be held: an effect approved by policy, or actions_wait. Past it the agent gets the action's id.
 const AnswerWithin = 25 * time.Second
 
-// listWithin is how long one upstream may keep the list of the others waiting.
-const listWithin = 10 * time.Second
+// listWithin is how long one upstream may keep the list of the others waiting. The look-up goes on for the next caller.
+const listWithin = 5 * time.Second
 
 // Actions is what the gateway needs of the actions.
 type Actions interface {

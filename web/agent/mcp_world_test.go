@@ -62,6 +62,7 @@ type world struct {
 	connections *installation.Connections
 	actions     db.Actions
 	runs        db.Runs
+	recorder    *db.Recorder
 	gateway     *gateway.Gateway
 	server      *httptest.Server
 	profileAt   map[string]int
@@ -92,10 +93,10 @@ func newWorld(t *testing.T) *world {
 	lines := reach.New(releases, table, credential.NewVault(keys, credentials), map[registry.Kind]provider.Provider{hosted.Kind: hosted.New("test")})
 	t.Cleanup(lines.Close)
 	w.connections = &installation.Connections{Read: stored, Write: stored, Prober: lines, Releases: releases, Credentials: credentials, Registry: table, Keys: keys}
-	recorder := d.NewRecorder(slog.New(slog.DiscardHandler))
-	t.Cleanup(func() { check(t, recorder.Close(context.Background())) })
+	w.recorder = d.NewRecorder(slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { check(t, w.recorder.Close(context.Background())) })
 	w.gateway = gateway.New(gateway.Config{
-		Lines: lines, Actions: w.actions, Recorder: recorder, Observer: w.connections, PublicURL: publicURL,
+		Lines: lines, Actions: w.actions, Recorder: w.recorder, Observer: w.connections, PublicURL: publicURL,
 		Dispatch: &dispatch.Dispatcher{Actions: w.actions, Connections: stored, Lines: lines, Log: slog.New(slog.DiscardHandler)},
 	})
 	t.Cleanup(func() { w.gateway.Drain(context.Background()) })
@@ -385,11 +386,13 @@ type upstream struct {
 	tools chan []string // holds the list
 	calls chan []string // holds the names called
 	down  chan bool
-	next  chan *url.URL // answers in its place, where there is one
+	hold  chan chan struct{} // until it is closed, nothing is answered, where there is one
+	next  chan *url.URL      // answers in its place, where there is one
 }
 
 func newUpstream(t *testing.T) *upstream {
-	u := &upstream{tools: make(chan []string, 1), calls: make(chan []string, 1), down: make(chan bool, 1), next: make(chan *url.URL, 1)}
+	u := &upstream{tools: make(chan []string, 1), calls: make(chan []string, 1), down: make(chan bool, 1), next: make(chan *url.URL, 1), hold: make(chan chan struct{}, 1)}
+	u.hold <- nil
 	u.next <- nil
 	u.tools <- nil
 	u.calls <- nil
@@ -425,6 +428,9 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, _ := io.ReadAll(r.Body)
+	if hold := peek(u.hold); hold != nil {
+		<-hold
+	}
 	switch {
 	case peek(u.down):
 		panic(http.ErrAbortHandler)
