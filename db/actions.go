@@ -32,9 +32,12 @@ var (
 
 // step is one transaction that moves actions.
 type step struct {
-	tx pgx.Tx
-	q  *rows.Queries
+	tx  pgx.Tx
+	q   *rows.Queries
+	org string
 }
+
+func begun(tx pgx.Tx, org identity.OrgID) step { return step{tx, rows.New(tx), string(org)} }
 
 // transition runs f in a transaction that is committed also when f refuses: an expired action met by a decision becomes expired, and
 // one that a fence refuses for good becomes cancelled, while the caller hears the refusal.
@@ -42,7 +45,7 @@ func (s Actions) transition(ctx context.Context, org identity.OrgID, f func(t st
 	var out rows.Action
 	var refused *fault.Error
 	err := s.inOrg(ctx, org, func(tx pgx.Tx) (err error) {
-		out, refused, err = f(step{tx, rows.New(tx)})
+		out, refused, err = f(begun(tx, org))
 		return err
 	})
 	switch {
@@ -63,14 +66,14 @@ type held struct {
 
 // hold locks the connection against changes, then the run, then the action: the order of everybody who locks more than one of them.
 func (t step) hold(ctx context.Context, id action.ID) (h held, err error) {
-	place, err := t.q.ActionPlace(ctx, string(id))
+	place, err := t.q.ActionPlace(ctx, t.org, string(id))
 	if err != nil {
 		return h, orAbsent(err, "action")
 	}
-	if h.connection, err = t.q.ConnectionHold(ctx, place.ConnectionID); err != nil {
+	if h.connection, err = t.q.ConnectionHold(ctx, t.org, place.ConnectionKey); err != nil {
 		return h, err
 	}
-	if h.run, err = t.q.RunLock(ctx, place.RunID); err != nil {
+	if h.run, err = t.q.RunLock(ctx, t.org, place.RunID); err != nil {
 		return h, err
 	}
 	h.action, err = t.q.ActionLock(ctx, string(id))
@@ -79,11 +82,11 @@ func (t step) hold(ctx context.Context, id action.ID) (h held, err error) {
 
 // lock is hold for transitions that ask no fence.
 func (t step) lock(ctx context.Context, id action.ID) (rows.Action, error) {
-	place, err := t.q.ActionPlace(ctx, string(id))
+	place, err := t.q.ActionPlace(ctx, t.org, string(id))
 	if err != nil {
 		return rows.Action{}, orAbsent(err, "action")
 	}
-	if _, err := t.q.RunLock(ctx, place.RunID); err != nil {
+	if _, err := t.q.RunLock(ctx, t.org, place.RunID); err != nil {
 		return rows.Action{}, err
 	}
 	return t.q.ActionLock(ctx, string(id))
@@ -187,9 +190,8 @@ func actionOf(r rows.Action) action.Action {
 }
 
 // shown is an action as a page shows it: past its expiry it is expired, whether or not the sweeper has been by.
-func shown(r rows.Action, now time.Time) action.Action {
-	a := actionOf(r)
-	if waits(r) && !now.Before(r.ExpiresAt) {
+func shown(a action.Action, now time.Time) action.Action {
+	if (a.State == action.StateStaged || a.State == action.StateApproved) && !now.Before(a.ExpiresAt) {
 		a.State = action.StateExpired
 	}
 	return a

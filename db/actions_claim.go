@@ -182,7 +182,7 @@ func (s Actions) each(ctx context.Context, door string, f func(t step, a rows.Ac
 	for _, w := range list {
 		done := false
 		err := s.inOrg(ctx, w.Org, func(tx pgx.Tx) error {
-			t := step{tx, rows.New(tx)}
+			t := begun(tx, w.Org)
 			a, err := t.lock(ctx, w.ID)
 			if err == nil {
 				done, err = f(t, a)

@@ -13,8 +13,8 @@ import (
 // Action implements action.Reader.
 func (s Actions) Action(ctx context.Context, org identity.OrgID, id action.ID) (a action.Action, err error) {
 	err = s.readOrg(ctx, org, func(tx pgx.Tx) error {
-		row, err := rows.New(tx).ActionByID(ctx, string(id))
-		a = shown(row.Action, row.Now)
+		row, err := rows.New(tx).ActionByID(ctx, string(org), string(id))
+		a = shown(actionOf(row.Action), row.Now)
 		return orAbsent(err, "action")
 	})
 	return a, err
@@ -23,7 +23,7 @@ func (s Actions) Action(ctx context.Context, org identity.OrgID, id action.ID) (
 // Actions implements action.Reader.
 func (s Actions) Actions(ctx context.Context, org identity.OrgID, f action.Filter) (out []action.Action, err error) {
 	p := rows.ActionListNewestParams{
-		States: []string{}, RunID: string(f.Run), Connection: string(f.Connection), Digest: f.Digest, Before: string(f.Before), Most: limitOf(f.Limit, 50, 200),
+		OrgID: string(org), States: []string{}, RunID: string(f.Run), Connection: string(f.Connection), Digest: f.Digest, Before: string(f.Before), Most: limitOf(f.Limit, 50, 200),
 	}
 	for _, s := range f.States {
 		p.States = append(p.States, string(s))
@@ -33,13 +33,13 @@ func (s Actions) Actions(ctx context.Context, org identity.OrgID, f action.Filte
 		if f.OldestDue {
 			found, err := q.ActionListDue(ctx, rows.ActionListDueParams(p))
 			for _, r := range found {
-				out = append(out, shown(r.Action, r.Now))
+				out = append(out, shown(actionOf(r.Action), r.Now))
 			}
 			return err
 		}
 		found, err := q.ActionListNewest(ctx, p)
 		for _, r := range found {
-			out = append(out, shown(r.Action, r.Now))
+			out = append(out, shown(actionOf(r.Action), r.Now))
 		}
 		return err
 	})
@@ -58,7 +58,7 @@ func limitOf(asked, usual, most int) int32 {
 func (s Actions) Timeline(ctx context.Context, org identity.OrgID, id action.ID) (out []action.Event, err error) {
 	err = s.readOrg(ctx, org, func(tx pgx.Tx) error {
 		q := rows.New(tx)
-		if _, err := q.ActionPlace(ctx, string(id)); err != nil {
+		if _, err := q.ActionPlace(ctx, string(org), string(id)); err != nil {
 			return orAbsent(err, "action")
 		}
 		found, err := q.ActionTimeline(ctx, string(org), string(id))
@@ -73,7 +73,7 @@ func (s Actions) Timeline(ctx context.Context, org identity.OrgID, id action.ID)
 // Counts implements action.Reader.
 func (s Actions) Counts(ctx context.Context, org identity.OrgID) (c action.Counts, err error) {
 	err = s.readOrg(ctx, org, func(tx pgx.Tx) error {
-		n, err := rows.New(tx).ActionCount(ctx)
+		n, err := rows.New(tx).ActionCount(ctx, string(org))
 		c = action.Counts{Waiting: int(n.Waiting), Uncertain: int(n.Uncertain), Executing: int(n.Executing)}
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,17 +26,19 @@ func (s Actions) Stage(ctx context.Context, p action.Proposal) (action.Action, b
 		return action.Action{}, false, err
 	}
 	created := false
+	var seen time.Time // when an action that existed was looked at
 	a, err := s.transition(ctx, p.Org, func(t step) (rows.Action, *fault.Error, error) {
 		// A repeated call is the common case and takes no lock.
-		known, found, err := t.known(ctx, p)
+		known, now, found, err := t.known(ctx, p)
 		if err != nil || (found && sameCall(known, p)) {
+			seen = now
 			return known, nil, err
 		}
 		after, isNew, refused, err := t.stage(ctx, p)
-		created = isNew
+		created, seen = isNew, after.RequestedAt
 		return after, refused, err
 	})
-	return a, created && err == nil, err
+	return shown(a, seen), created && err == nil, err
 }
 
 // stage is Stage after the first look: with the connection and the run locked nobody else can create an action of this key.
@@ -44,7 +47,7 @@ func (t step) stage(ctx context.Context, p action.Proposal) (after rows.Action, 
 	if err != nil {
 		return after, false, nil, err
 	}
-	known, found, err := t.known(ctx, p)
+	known, _, found, err := t.known(ctx, p)
 	if err != nil || (found && sameCall(known, p)) {
 		return known, false, nil, err
 	}
@@ -71,12 +74,12 @@ func (t step) stage(ctx context.Context, p action.Proposal) (after rows.Action, 
 }
 
 // known finds the action of the proposal's key.
-func (t step) known(ctx context.Context, p action.Proposal) (rows.Action, bool, error) {
-	row, err := t.q.ActionByKey(ctx, string(p.Run), p.Key)
+func (t step) known(ctx context.Context, p action.Proposal) (a rows.Action, now time.Time, found bool, err error) {
+	row, err := t.q.ActionByKey(ctx, t.org, string(p.Run), p.Key)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return rows.Action{}, false, nil
+		return rows.Action{}, time.Time{}, false, nil
 	}
-	return row.Action, err == nil, err
+	return row.Action, row.Now, err == nil, err
 }
 
 // sameCall compares what was asked, not the digest: a definition that changed in between does not make a re-issued call another one.
@@ -86,18 +89,14 @@ func sameCall(a rows.Action, p action.Proposal) bool {
 
 // holdFor locks the connection and the run of a proposal. What is not there looks like what was not granted.
 func (t step) holdFor(ctx context.Context, p action.Proposal) (rows.Connection, rows.Run, error) {
-	found, err := t.q.ConnectionByKey(ctx, string(p.Connection))
+	c, err := t.q.ConnectionHold(ctx, t.org, string(p.Connection))
 	if errors.Is(err, pgx.ErrNoRows) {
-		return found, rows.Run{}, notGranted
+		return c, rows.Run{}, notGranted
 	}
-	if err != nil {
-		return found, rows.Run{}, err
-	}
-	c, err := t.q.ConnectionHold(ctx, found.ID)
 	if err != nil {
 		return c, rows.Run{}, err
 	}
-	r, err := t.q.RunLock(ctx, string(p.Run))
+	r, err := t.q.RunLock(ctx, t.org, string(p.Run))
 	return c, r, orAbsent(err, "run")
 }
 
@@ -109,14 +108,14 @@ func (t step) retried(ctx context.Context, p action.Proposal) (alwaysAsk bool, r
 	if p.RetryOf == "" {
 		return false, nil, nil
 	}
-	row, err := t.q.ActionByID(ctx, string(p.RetryOf))
+	row, err := t.q.ActionByID(ctx, t.org, string(p.RetryOf))
 	if errors.Is(err, pgx.ErrNoRows) || (err == nil && row.Action.RunID != string(p.Run)) {
 		return false, fault.Absent("action"), nil
 	}
 	if err != nil {
 		return false, nil, err
 	}
-	state := shown(row.Action, row.Now).State
+	state := shown(actionOf(row.Action), row.Now).State
 	if !state.Terminal() {
 		return false, fault.New(fault.Conflict, fault.CodeConflict, "The action is "+string(state)+" and has not ended, so it cannot be tried again.", "Wait for its end."), nil
 	}

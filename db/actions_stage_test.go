@@ -83,6 +83,18 @@ func TestTheSameCallAnswersTheSameActionInItsPresentState(t *testing.T) {
 	}
 }
 
+func TestAReissuedCallWhoseActionIsPastItsTimeIsShownAsExpired(t *testing.T) {
+	s := newScene(t, policy.AskUserOnWrite)
+	p := s.proposal()
+	a := s.stage(p)
+	s.later(a.ID, action.Life)
+	again, created, err := s.actions.Stage(t.Context(), p)
+	if err != nil || created || again.ID != a.ID || again.State != action.StateExpired {
+		t.Errorf("created %t, %v, %s", created, err, again.State)
+	}
+	s.isIn(a.ID, action.StateStaged)
+}
+
 func TestAReissuedCallIsTheSameActionAlsoAfterTheDefinitionChanged(t *testing.T) {
 	s := newScene(t, policy.AskUserOnWrite)
 	p := s.proposal()

@@ -28,7 +28,7 @@ var (
 func (s Connections) Connections(ctx context.Context, org identity.OrgID) (out []installation.Connection, err error) {
 	err = s.readOrg(ctx, org, func(tx pgx.Tx) error {
 		q := rows.New(tx)
-		found, err := q.ConnectionList(ctx)
+		found, err := q.ConnectionList(ctx, string(org))
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (s Connections) Connections(ctx context.Context, org identity.OrgID) (out [
 func (s Connections) Connection(ctx context.Context, org identity.OrgID, key connector.Key) (c installation.Connection, err error) {
 	err = s.readOrg(ctx, org, func(tx pgx.Tx) error {
 		q := rows.New(tx)
-		found, err := q.ConnectionByKey(ctx, string(key))
+		found, err := q.ConnectionByKey(ctx, string(org), string(key))
 		if err != nil {
 			return orAbsent(err, "connection")
 		}
@@ -56,10 +56,10 @@ func (s Connections) Connection(ctx context.Context, org identity.OrgID, key con
 func (s Connections) ObservedTools(ctx context.Context, org identity.OrgID, key connector.Key) (out []installation.Observed, err error) {
 	err = s.readOrg(ctx, org, func(tx pgx.Tx) error {
 		q := rows.New(tx)
-		if _, err := q.ConnectionByKey(ctx, string(key)); err != nil {
+		if _, err := q.ConnectionByKey(ctx, string(org), string(key)); err != nil {
 			return orAbsent(err, "connection")
 		}
-		found, err := q.ObservedToolList(ctx, string(key))
+		found, err := q.ObservedToolList(ctx, string(org), string(key))
 		for _, o := range found {
 			out = append(out, observedOf(o))
 		}
@@ -72,10 +72,10 @@ func (s Connections) ObservedTools(ctx context.Context, org identity.OrgID, key 
 func (s Connections) PinnedDefinitions(ctx context.Context, org identity.OrgID, key connector.Key) (out map[string][]byte, err error) {
 	err = s.readOrg(ctx, org, func(tx pgx.Tx) error {
 		q := rows.New(tx)
-		if _, err := q.ConnectionByKey(ctx, string(key)); err != nil {
+		if _, err := q.ConnectionByKey(ctx, string(org), string(key)); err != nil {
 			return orAbsent(err, "connection")
 		}
-		found, err := q.PinnedToolRawList(ctx, string(key))
+		found, err := q.PinnedToolRawList(ctx, string(org), string(key))
 		out = make(map[string][]byte, len(found))
 		for _, p := range found {
 			out[p.Tool] = p.Raw

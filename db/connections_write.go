@@ -50,8 +50,8 @@ func (s Connections) Install(ctx context.Context, c installation.Connection, sea
 // change runs f on a locked connection, if it still has the version the caller saw, and writes the audit row.
 func (s Connections) change(ctx context.Context, c installation.Connection, e audit.Entry, f func(t step, row rows.Connection) (rows.Connection, error)) (out installation.Connection, err error) {
 	err = s.inOrg(ctx, c.Org, func(tx pgx.Tx) error {
-		t := step{tx, rows.New(tx)}
-		row, err := t.q.ConnectionLock(ctx, string(c.Key))
+		t := begun(tx, c.Org)
+		row, err := t.q.ConnectionLock(ctx, t.org, string(c.Key))
 		if err != nil {
 			return orAbsent(err, "connection")
 		}
@@ -105,7 +105,7 @@ func (s Connections) RecordFinding(ctx context.Context, c installation.Connectio
 
 // replaceList stores what is listed now and reports whether that is other than before. What stays listed keeps its first-seen time.
 func (t step) replaceList(ctx context.Context, c rows.Connection, tools []installation.Observed) (changed bool, err error) {
-	before, err := t.q.ObservedToolList(ctx, c.Key)
+	before, err := t.q.ObservedToolList(ctx, t.org, c.Key)
 	if err != nil {
 		return false, err
 	}

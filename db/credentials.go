@@ -21,7 +21,7 @@ var _ credential.Store = Credentials{}
 // Current implements credential.Store.
 func (s Credentials) Current(ctx context.Context, p credential.Place) (out []credential.Record, err error) {
 	err = s.readOrg(ctx, p.Org, func(tx pgx.Tx) error {
-		found, err := rows.New(tx).CredentialCurrent(ctx, string(p.Connection))
+		found, err := rows.New(tx).CredentialCurrent(ctx, string(p.Org), string(p.Connection))
 		for _, r := range found {
 			out = append(out, recordOf(p.Connection, r))
 		}
@@ -34,7 +34,7 @@ func (s Credentials) Current(ctx context.Context, p credential.Place) (out []cre
 func (s Credentials) Put(ctx context.Context, p credential.Place, expected int64, records []credential.Record) error {
 	return s.inOrg(ctx, p.Org, func(tx pgx.Tx) error {
 		q := rows.New(tx)
-		c, err := q.ConnectionLock(ctx, string(p.Connection))
+		c, err := q.ConnectionLock(ctx, string(p.Org), string(p.Connection))
 		if err != nil {
 			return orAbsent(err, "connection")
 		}
@@ -55,7 +55,7 @@ func (s Credentials) Put(ctx context.Context, p credential.Place, expected int64
 // Reseal implements credential.Store.
 func (s Credentials) Reseal(ctx context.Context, r credential.Record, old secret.Sealed) error {
 	return s.inOrg(ctx, r.Org, func(tx pgx.Tx) error {
-		n, err := rows.New(tx).CredentialReseal(ctx, rows.CredentialResealParams{Sealed: r.Sealed, Key: string(r.Connection), Field: r.Field, Version: r.Version, Old: old})
+		n, err := rows.New(tx).CredentialReseal(ctx, rows.CredentialResealParams{OrgID: string(r.Org), Sealed: r.Sealed, Key: string(r.Connection), Field: r.Field, Version: r.Version, Old: old})
 		if err == nil && n == 0 {
 			return fault.Stale("The credential was replaced in the meantime. Nothing was stored.")
 		}
@@ -67,7 +67,7 @@ func (s Credentials) Reseal(ctx context.Context, r credential.Record, old secret
 func (s Credentials) Shred(ctx context.Context, p credential.Place) error {
 	return s.inOrg(ctx, p.Org, func(tx pgx.Tx) error {
 		q := rows.New(tx)
-		c, err := q.ConnectionLock(ctx, string(p.Connection))
+		c, err := q.ConnectionLock(ctx, string(p.Org), string(p.Connection))
 		if err != nil {
 			return orAbsent(err, "connection")
 		}

@@ -98,7 +98,7 @@ func ordered(ctx context.Context, q *rows.Queries, o capability.Order) (p rows.R
 		p.Budget = int32(o.Budget) // a run narrows its profile's budget, never widens it
 	}
 	if o.OnBehalfOf != "" {
-		person, err := q.RunPersonByEmail(ctx, o.OnBehalfOf)
+		person, err := q.RunPersonByEmail(ctx, p.OrgID, o.OnBehalfOf)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return p, nil, fault.Field("on_behalf_of", "“on_behalf_of” is the email address of an active person of this organization.")
 		}
@@ -107,7 +107,7 @@ func ordered(ctx context.Context, q *rows.Queries, o capability.Order) (p rows.R
 		}
 		p.OnBehalfOf = &person
 	}
-	offers, err = q.RunOffer(ctx, o.Profile)
+	offers, err = q.RunOffer(ctx, p.OrgID, o.Profile)
 	if err != nil {
 		return p, nil, err
 	}
@@ -170,7 +170,7 @@ func mint(ctx context.Context, q *rows.Queries, p rows.RunInsertParams, offers [
 // Runs implements capability.Store.
 func (s Runs) Runs(ctx context.Context, org identity.OrgID, liveOnly bool, before run.ID, limit int) (out []run.Run, err error) {
 	err = s.readOrg(ctx, org, func(tx pgx.Tx) error {
-		found, err := rows.New(tx).RunList(ctx, liveOnly, string(before), limitOf(limit, 50, 200))
+		found, err := rows.New(tx).RunList(ctx, rows.RunListParams{OrgID: string(org), LiveOnly: liveOnly, Before: string(before), Most: limitOf(limit, 50, 200)})
 		for _, r := range found {
 			out = append(out, runOf(r))
 		}
@@ -182,8 +182,8 @@ func (s Runs) Runs(ctx context.Context, org identity.OrgID, liveOnly bool, befor
 // End implements capability.Store.
 func (s Runs) End(ctx context.Context, org identity.OrgID, id run.ID, e audit.Entry) (out run.Run, err error) {
 	err = s.inOrg(ctx, org, func(tx pgx.Tx) error {
-		t := step{tx, rows.New(tx)}
-		r, err := t.q.RunLock(ctx, string(id))
+		t := begun(tx, org)
+		r, err := t.q.RunLock(ctx, t.org, string(id))
 		if err != nil {
 			return orAbsent(err, "run")
 		}

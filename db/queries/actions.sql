@@ -1,12 +1,12 @@
 -- name: ActionByID :one
-SELECT sqlc.embed(actions), clock_timestamp()::timestamptz AS now FROM actions WHERE id = @id;
+SELECT sqlc.embed(actions), clock_timestamp()::timestamptz AS now FROM actions WHERE org_id = @org_id AND id = @id;
 
 -- name: ActionByKey :one
-SELECT sqlc.embed(actions), clock_timestamp()::timestamptz AS now FROM actions WHERE run_id = @run_id AND idempotency_key = @idempotency_key;
+SELECT sqlc.embed(actions), clock_timestamp()::timestamptz AS now FROM actions WHERE org_id = @org_id AND run_id = @run_id AND idempotency_key = @idempotency_key;
 
 -- name: ActionPlace :one
 -- ActionPlace finds the rows that are locked before the action itself.
-SELECT run_id, connection_id FROM actions WHERE id = @id;
+SELECT run_id, connection_key FROM actions WHERE org_id = @org_id AND id = @id;
 
 -- name: ActionLock :one
 SELECT * FROM actions WHERE id = @id FOR NO KEY UPDATE;
@@ -90,7 +90,7 @@ RETURNING *;
 
 -- name: ActionListNewest :many
 SELECT sqlc.embed(a), clock_timestamp()::timestamptz AS now FROM actions a
-WHERE (cardinality(@states::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() THEN 'expired' ELSE a.state END = ANY (@states))
+WHERE a.org_id = @org_id AND (cardinality(@states::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() THEN 'expired' ELSE a.state END = ANY (@states))
   AND (@run_id::text = '' OR a.run_id = @run_id) AND (@connection::text = '' OR a.connection_key = @connection)
   AND (@digest::text = '' OR a.args_digest = @digest)
   AND (@before::text = '' OR (a.requested_at, a.id) < (SELECT b.requested_at, b.id FROM actions b WHERE b.id = @before))
@@ -99,7 +99,7 @@ LIMIT @most;
 
 -- name: ActionListDue :many
 SELECT sqlc.embed(a), clock_timestamp()::timestamptz AS now FROM actions a
-WHERE (cardinality(@states::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() THEN 'expired' ELSE a.state END = ANY (@states))
+WHERE a.org_id = @org_id AND (cardinality(@states::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() THEN 'expired' ELSE a.state END = ANY (@states))
   AND (@run_id::text = '' OR a.run_id = @run_id) AND (@connection::text = '' OR a.connection_key = @connection)
   AND (@digest::text = '' OR a.args_digest = @digest)
   AND (@before::text = '' OR (a.expires_at, a.id) > (SELECT b.expires_at, b.id FROM actions b WHERE b.id = @before))
@@ -110,7 +110,7 @@ LIMIT @most;
 SELECT count(*) FILTER (WHERE state = 'staged' AND expires_at > clock_timestamp())::integer AS waiting,
        count(*) FILTER (WHERE state = 'uncertain')::integer AS uncertain,
        count(*) FILTER (WHERE state = 'executing')::integer AS executing
-FROM actions WHERE state IN ('staged', 'uncertain', 'executing');
+FROM actions WHERE org_id = @org_id AND state IN ('staged', 'uncertain', 'executing');
 
 -- name: ActionTimeline :many
 SELECT at, event, actor_name FROM audit_entries WHERE org_id = @org_id AND object_kind = 'action' AND object_id = @id ORDER BY id;

@@ -1,15 +1,15 @@
 -- name: ConnectionList :many
-SELECT * FROM connections ORDER BY name, key;
+SELECT * FROM connections WHERE org_id = @org_id ORDER BY name, key;
 
 -- name: ConnectionByKey :one
-SELECT * FROM connections WHERE key = @key;
+SELECT * FROM connections WHERE org_id = @org_id AND key = @key;
 
 -- name: ConnectionLock :one
-SELECT * FROM connections WHERE key = @key FOR NO KEY UPDATE;
+SELECT * FROM connections WHERE org_id = @org_id AND key = @key FOR NO KEY UPDATE;
 
 -- name: ConnectionHold :one
 -- ConnectionHold keeps a connection as it is until the transaction ends.
-SELECT * FROM connections WHERE id = @id FOR SHARE;
+SELECT * FROM connections WHERE org_id = @org_id AND key = @key FOR SHARE;
 
 -- name: ConnectionInsert :one
 INSERT INTO connections (id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, destination, contract, created_by)
@@ -45,7 +45,7 @@ INSERT INTO connection_settings (org_id, connection_id, name, value) VALUES (@or
 SELECT * FROM connection_settings WHERE connection_id = ANY (@connections::text[]) ORDER BY connection_id, name;
 
 -- name: ObservedToolList :many
-SELECT o.* FROM observed_tools o JOIN connections c ON c.id = o.connection_id WHERE c.key = @key ORDER BY o.tool COLLATE "C";
+SELECT o.* FROM observed_tools o JOIN connections c ON c.id = o.connection_id WHERE c.org_id = @org_id AND c.key = @key ORDER BY o.tool COLLATE "C";
 
 -- name: ObservedToolSave :exec
 INSERT INTO observed_tools (org_id, connection_id, tool, title, description, digest, recipe, raw, read_only, destructive, problem)
@@ -61,7 +61,7 @@ DELETE FROM observed_tools WHERE connection_id = @connection_id AND tool <> ALL 
 SELECT connection_id, tool, digest, recipe, effect, destructive FROM pinned_tools WHERE connection_id = ANY (@connections::text[]);
 
 -- name: PinnedToolRawList :many
-SELECT p.tool, p.raw FROM pinned_tools p JOIN connections c ON c.id = p.connection_id WHERE c.key = @key;
+SELECT p.tool, p.raw FROM pinned_tools p JOIN connections c ON c.id = p.connection_id WHERE c.org_id = @org_id AND c.key = @key;
 
 -- name: PinnedToolDropAll :exec
 DELETE FROM pinned_tools WHERE connection_id = @connection_id;

@@ -87,7 +87,7 @@ func (q *Queries) ActionApprove(ctx context.Context, arg ActionApproveParams) (A
 }
 
 const actionByID = `-- name: ActionByID :one
-SELECT actions.id, actions.org_id, actions.version, actions.state, actions.resolution, actions.run_id, actions.task, actions.profile, actions.on_behalf_of, actions.on_behalf_email, actions.token_owner, actions.connection_id, actions.connection_key, actions.connection_name, actions.integration, actions.release_digest, actions.destination, actions.tool, actions.effect, actions.destructive, actions.definition, actions.arguments, actions.args_digest, actions.idempotency_key, actions.explicit_key, actions.snapshot_version, actions.justification, actions.retry_of, actions.requested_at, actions.expires_at, actions.approved_digest, actions.approved_by_policy, actions.decided_by, actions.decided_by_name, actions.decided_at, actions.reason, actions.claimed_at, actions.lease_until, actions.finished_at, actions.settles_at, actions.result, actions.error_code, actions.error_sentence, actions.evidence, actions.budget_held, clock_timestamp()::timestamptz AS now FROM actions WHERE id = $1
+SELECT actions.id, actions.org_id, actions.version, actions.state, actions.resolution, actions.run_id, actions.task, actions.profile, actions.on_behalf_of, actions.on_behalf_email, actions.token_owner, actions.connection_id, actions.connection_key, actions.connection_name, actions.integration, actions.release_digest, actions.destination, actions.tool, actions.effect, actions.destructive, actions.definition, actions.arguments, actions.args_digest, actions.idempotency_key, actions.explicit_key, actions.snapshot_version, actions.justification, actions.retry_of, actions.requested_at, actions.expires_at, actions.approved_digest, actions.approved_by_policy, actions.decided_by, actions.decided_by_name, actions.decided_at, actions.reason, actions.claimed_at, actions.lease_until, actions.finished_at, actions.settles_at, actions.result, actions.error_code, actions.error_sentence, actions.evidence, actions.budget_held, clock_timestamp()::timestamptz AS now FROM actions WHERE org_id = $1 AND id = $2
 `
 
 type ActionByIDRow struct {
@@ -95,8 +95,8 @@ type ActionByIDRow struct {
 	Now    time.Time
 }
 
-func (q *Queries) ActionByID(ctx context.Context, id string) (ActionByIDRow, error) {
-	row := q.db.QueryRow(ctx, actionByID, id)
+func (q *Queries) ActionByID(ctx context.Context, orgID string, iD string) (ActionByIDRow, error) {
+	row := q.db.QueryRow(ctx, actionByID, orgID, iD)
 	var i ActionByIDRow
 	err := row.Scan(
 		&i.Action.ID,
@@ -150,7 +150,7 @@ func (q *Queries) ActionByID(ctx context.Context, id string) (ActionByIDRow, err
 }
 
 const actionByKey = `-- name: ActionByKey :one
-SELECT actions.id, actions.org_id, actions.version, actions.state, actions.resolution, actions.run_id, actions.task, actions.profile, actions.on_behalf_of, actions.on_behalf_email, actions.token_owner, actions.connection_id, actions.connection_key, actions.connection_name, actions.integration, actions.release_digest, actions.destination, actions.tool, actions.effect, actions.destructive, actions.definition, actions.arguments, actions.args_digest, actions.idempotency_key, actions.explicit_key, actions.snapshot_version, actions.justification, actions.retry_of, actions.requested_at, actions.expires_at, actions.approved_digest, actions.approved_by_policy, actions.decided_by, actions.decided_by_name, actions.decided_at, actions.reason, actions.claimed_at, actions.lease_until, actions.finished_at, actions.settles_at, actions.result, actions.error_code, actions.error_sentence, actions.evidence, actions.budget_held, clock_timestamp()::timestamptz AS now FROM actions WHERE run_id = $1 AND idempotency_key = $2
+SELECT actions.id, actions.org_id, actions.version, actions.state, actions.resolution, actions.run_id, actions.task, actions.profile, actions.on_behalf_of, actions.on_behalf_email, actions.token_owner, actions.connection_id, actions.connection_key, actions.connection_name, actions.integration, actions.release_digest, actions.destination, actions.tool, actions.effect, actions.destructive, actions.definition, actions.arguments, actions.args_digest, actions.idempotency_key, actions.explicit_key, actions.snapshot_version, actions.justification, actions.retry_of, actions.requested_at, actions.expires_at, actions.approved_digest, actions.approved_by_policy, actions.decided_by, actions.decided_by_name, actions.decided_at, actions.reason, actions.claimed_at, actions.lease_until, actions.finished_at, actions.settles_at, actions.result, actions.error_code, actions.error_sentence, actions.evidence, actions.budget_held, clock_timestamp()::timestamptz AS now FROM actions WHERE org_id = $1 AND run_id = $2 AND idempotency_key = $3
 `
 
 type ActionByKeyRow struct {
@@ -158,8 +158,8 @@ type ActionByKeyRow struct {
 	Now    time.Time
 }
 
-func (q *Queries) ActionByKey(ctx context.Context, runID string, idempotencyKey string) (ActionByKeyRow, error) {
-	row := q.db.QueryRow(ctx, actionByKey, runID, idempotencyKey)
+func (q *Queries) ActionByKey(ctx context.Context, orgID string, runID string, idempotencyKey string) (ActionByKeyRow, error) {
+	row := q.db.QueryRow(ctx, actionByKey, orgID, runID, idempotencyKey)
 	var i ActionByKeyRow
 	err := row.Scan(
 		&i.Action.ID,
@@ -439,7 +439,7 @@ const actionCount = `-- name: ActionCount :one
 SELECT count(*) FILTER (WHERE state = 'staged' AND expires_at > clock_timestamp())::integer AS waiting,
        count(*) FILTER (WHERE state = 'uncertain')::integer AS uncertain,
        count(*) FILTER (WHERE state = 'executing')::integer AS executing
-FROM actions WHERE state IN ('staged', 'uncertain', 'executing')
+FROM actions WHERE org_id = $1 AND state IN ('staged', 'uncertain', 'executing')
 `
 
 type ActionCountRow struct {
@@ -448,8 +448,8 @@ type ActionCountRow struct {
 	Executing int32
 }
 
-func (q *Queries) ActionCount(ctx context.Context) (ActionCountRow, error) {
-	row := q.db.QueryRow(ctx, actionCount)
+func (q *Queries) ActionCount(ctx context.Context, orgID string) (ActionCountRow, error) {
+	row := q.db.QueryRow(ctx, actionCount, orgID)
 	var i ActionCountRow
 	err := row.Scan(&i.Waiting, &i.Uncertain, &i.Executing)
 	return i, err
@@ -781,15 +781,16 @@ func (q *Queries) ActionInsert(ctx context.Context, arg ActionInsertParams) (Act
 
 const actionListDue = `-- name: ActionListDue :many
 SELECT a.id, a.org_id, a.version, a.state, a.resolution, a.run_id, a.task, a.profile, a.on_behalf_of, a.on_behalf_email, a.token_owner, a.connection_id, a.connection_key, a.connection_name, a.integration, a.release_digest, a.destination, a.tool, a.effect, a.destructive, a.definition, a.arguments, a.args_digest, a.idempotency_key, a.explicit_key, a.snapshot_version, a.justification, a.retry_of, a.requested_at, a.expires_at, a.approved_digest, a.approved_by_policy, a.decided_by, a.decided_by_name, a.decided_at, a.reason, a.claimed_at, a.lease_until, a.finished_at, a.settles_at, a.result, a.error_code, a.error_sentence, a.evidence, a.budget_held, clock_timestamp()::timestamptz AS now FROM actions a
-WHERE (cardinality($1::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() THEN 'expired' ELSE a.state END = ANY ($1))
-  AND ($2::text = '' OR a.run_id = $2) AND ($3::text = '' OR a.connection_key = $3)
-  AND ($4::text = '' OR a.args_digest = $4)
-  AND ($5::text = '' OR (a.expires_at, a.id) > (SELECT b.expires_at, b.id FROM actions b WHERE b.id = $5))
+WHERE a.org_id = $1 AND (cardinality($2::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() THEN 'expired' ELSE a.state END = ANY ($2))
+  AND ($3::text = '' OR a.run_id = $3) AND ($4::text = '' OR a.connection_key = $4)
+  AND ($5::text = '' OR a.args_digest = $5)
+  AND ($6::text = '' OR (a.expires_at, a.id) > (SELECT b.expires_at, b.id FROM actions b WHERE b.id = $6))
 ORDER BY a.expires_at, a.id
-LIMIT $6
+LIMIT $7
 `
 
 type ActionListDueParams struct {
+	OrgID      string
 	States     []string
 	RunID      string
 	Connection string
@@ -805,6 +806,7 @@ type ActionListDueRow struct {
 
 func (q *Queries) ActionListDue(ctx context.Context, arg ActionListDueParams) ([]ActionListDueRow, error) {
 	rows, err := q.db.Query(ctx, actionListDue,
+		arg.OrgID,
 		arg.States,
 		arg.RunID,
 		arg.Connection,
@@ -879,15 +881,16 @@ func (q *Queries) ActionListDue(ctx context.Context, arg ActionListDueParams) ([
 
 const actionListNewest = `-- name: ActionListNewest :many
 SELECT a.id, a.org_id, a.version, a.state, a.resolution, a.run_id, a.task, a.profile, a.on_behalf_of, a.on_behalf_email, a.token_owner, a.connection_id, a.connection_key, a.connection_name, a.integration, a.release_digest, a.destination, a.tool, a.effect, a.destructive, a.definition, a.arguments, a.args_digest, a.idempotency_key, a.explicit_key, a.snapshot_version, a.justification, a.retry_of, a.requested_at, a.expires_at, a.approved_digest, a.approved_by_policy, a.decided_by, a.decided_by_name, a.decided_at, a.reason, a.claimed_at, a.lease_until, a.finished_at, a.settles_at, a.result, a.error_code, a.error_sentence, a.evidence, a.budget_held, clock_timestamp()::timestamptz AS now FROM actions a
-WHERE (cardinality($1::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() THEN 'expired' ELSE a.state END = ANY ($1))
-  AND ($2::text = '' OR a.run_id = $2) AND ($3::text = '' OR a.connection_key = $3)
-  AND ($4::text = '' OR a.args_digest = $4)
-  AND ($5::text = '' OR (a.requested_at, a.id) < (SELECT b.requested_at, b.id FROM actions b WHERE b.id = $5))
+WHERE a.org_id = $1 AND (cardinality($2::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() THEN 'expired' ELSE a.state END = ANY ($2))
+  AND ($3::text = '' OR a.run_id = $3) AND ($4::text = '' OR a.connection_key = $4)
+  AND ($5::text = '' OR a.args_digest = $5)
+  AND ($6::text = '' OR (a.requested_at, a.id) < (SELECT b.requested_at, b.id FROM actions b WHERE b.id = $6))
 ORDER BY a.requested_at DESC, a.id DESC
-LIMIT $6
+LIMIT $7
 `
 
 type ActionListNewestParams struct {
+	OrgID      string
 	States     []string
 	RunID      string
 	Connection string
@@ -903,6 +906,7 @@ type ActionListNewestRow struct {
 
 func (q *Queries) ActionListNewest(ctx context.Context, arg ActionListNewestParams) ([]ActionListNewestRow, error) {
 	rows, err := q.db.Query(ctx, actionListNewest,
+		arg.OrgID,
 		arg.States,
 		arg.RunID,
 		arg.Connection,
@@ -1033,19 +1037,19 @@ func (q *Queries) ActionLock(ctx context.Context, id string) (Action, error) {
 }
 
 const actionPlace = `-- name: ActionPlace :one
-SELECT run_id, connection_id FROM actions WHERE id = $1
+SELECT run_id, connection_key FROM actions WHERE org_id = $1 AND id = $2
 `
 
 type ActionPlaceRow struct {
-	RunID        string
-	ConnectionID string
+	RunID         string
+	ConnectionKey string
 }
 
 // ActionPlace finds the rows that are locked before the action itself.
-func (q *Queries) ActionPlace(ctx context.Context, id string) (ActionPlaceRow, error) {
-	row := q.db.QueryRow(ctx, actionPlace, id)
+func (q *Queries) ActionPlace(ctx context.Context, orgID string, iD string) (ActionPlaceRow, error) {
+	row := q.db.QueryRow(ctx, actionPlace, orgID, iD)
 	var i ActionPlaceRow
-	err := row.Scan(&i.RunID, &i.ConnectionID)
+	err := row.Scan(&i.RunID, &i.ConnectionKey)
 	return i, err
 }
 

@@ -10,11 +10,11 @@ import (
 )
 
 const connectionByKey = `-- name: ConnectionByKey :one
-SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at FROM connections WHERE key = $1
+SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at FROM connections WHERE org_id = $1 AND key = $2
 `
 
-func (q *Queries) ConnectionByKey(ctx context.Context, key string) (Connection, error) {
-	row := q.db.QueryRow(ctx, connectionByKey, key)
+func (q *Queries) ConnectionByKey(ctx context.Context, orgID string, key string) (Connection, error) {
+	row := q.db.QueryRow(ctx, connectionByKey, orgID, key)
 	var i Connection
 	err := row.Scan(
 		&i.ID,
@@ -45,12 +45,12 @@ func (q *Queries) ConnectionByKey(ctx context.Context, key string) (Connection, 
 }
 
 const connectionHold = `-- name: ConnectionHold :one
-SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at FROM connections WHERE id = $1 FOR SHARE
+SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at FROM connections WHERE org_id = $1 AND key = $2 FOR SHARE
 `
 
 // ConnectionHold keeps a connection as it is until the transaction ends.
-func (q *Queries) ConnectionHold(ctx context.Context, id string) (Connection, error) {
-	row := q.db.QueryRow(ctx, connectionHold, id)
+func (q *Queries) ConnectionHold(ctx context.Context, orgID string, key string) (Connection, error) {
+	row := q.db.QueryRow(ctx, connectionHold, orgID, key)
 	var i Connection
 	err := row.Scan(
 		&i.ID,
@@ -148,11 +148,11 @@ func (q *Queries) ConnectionInsert(ctx context.Context, arg ConnectionInsertPara
 }
 
 const connectionList = `-- name: ConnectionList :many
-SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at FROM connections ORDER BY name, key
+SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at FROM connections WHERE org_id = $1 ORDER BY name, key
 `
 
-func (q *Queries) ConnectionList(ctx context.Context) ([]Connection, error) {
-	rows, err := q.db.Query(ctx, connectionList)
+func (q *Queries) ConnectionList(ctx context.Context, orgID string) ([]Connection, error) {
+	rows, err := q.db.Query(ctx, connectionList, orgID)
 	if err != nil {
 		return nil, err
 	}
@@ -196,11 +196,11 @@ func (q *Queries) ConnectionList(ctx context.Context) ([]Connection, error) {
 }
 
 const connectionLock = `-- name: ConnectionLock :one
-SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at FROM connections WHERE key = $1 FOR NO KEY UPDATE
+SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at FROM connections WHERE org_id = $1 AND key = $2 FOR NO KEY UPDATE
 `
 
-func (q *Queries) ConnectionLock(ctx context.Context, key string) (Connection, error) {
-	row := q.db.QueryRow(ctx, connectionLock, key)
+func (q *Queries) ConnectionLock(ctx context.Context, orgID string, key string) (Connection, error) {
+	row := q.db.QueryRow(ctx, connectionLock, orgID, key)
 	var i Connection
 	err := row.Scan(
 		&i.ID,
@@ -458,11 +458,11 @@ func (q *Queries) ObservedToolDropOthers(ctx context.Context, connectionID strin
 }
 
 const observedToolList = `-- name: ObservedToolList :many
-SELECT o.org_id, o.connection_id, o.tool, o.title, o.description, o.digest, o.recipe, o.raw, o.read_only, o.destructive, o.problem, o.first_seen, o.seen_at FROM observed_tools o JOIN connections c ON c.id = o.connection_id WHERE c.key = $1 ORDER BY o.tool COLLATE "C"
+SELECT o.org_id, o.connection_id, o.tool, o.title, o.description, o.digest, o.recipe, o.raw, o.read_only, o.destructive, o.problem, o.first_seen, o.seen_at FROM observed_tools o JOIN connections c ON c.id = o.connection_id WHERE c.org_id = $1 AND c.key = $2 ORDER BY o.tool COLLATE "C"
 `
 
-func (q *Queries) ObservedToolList(ctx context.Context, key string) ([]ObservedTool, error) {
-	rows, err := q.db.Query(ctx, observedToolList, key)
+func (q *Queries) ObservedToolList(ctx context.Context, orgID string, key string) ([]ObservedTool, error) {
+	rows, err := q.db.Query(ctx, observedToolList, orgID, key)
 	if err != nil {
 		return nil, err
 	}
@@ -614,7 +614,7 @@ func (q *Queries) PinnedToolList(ctx context.Context, connections []string) ([]P
 }
 
 const pinnedToolRawList = `-- name: PinnedToolRawList :many
-SELECT p.tool, p.raw FROM pinned_tools p JOIN connections c ON c.id = p.connection_id WHERE c.key = $1
+SELECT p.tool, p.raw FROM pinned_tools p JOIN connections c ON c.id = p.connection_id WHERE c.org_id = $1 AND c.key = $2
 `
 
 type PinnedToolRawListRow struct {
@@ -622,8 +622,8 @@ type PinnedToolRawListRow struct {
 	Raw  []byte
 }
 
-func (q *Queries) PinnedToolRawList(ctx context.Context, key string) ([]PinnedToolRawListRow, error) {
-	rows, err := q.db.Query(ctx, pinnedToolRawList, key)
+func (q *Queries) PinnedToolRawList(ctx context.Context, orgID string, key string) ([]PinnedToolRawListRow, error) {
+	rows, err := q.db.Query(ctx, pinnedToolRawList, orgID, key)
 	if err != nil {
 		return nil, err
 	}

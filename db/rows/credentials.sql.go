@@ -11,12 +11,12 @@ import (
 
 const credentialCurrent = `-- name: CredentialCurrent :many
 SELECT d.org_id, d.connection_id, d.field, d.version, d.sealed, d.origin, d.fingerprint, d.last4, d.created_at FROM credentials d JOIN connections c ON c.id = d.connection_id
-WHERE c.key = $1 AND d.version = (SELECT max(n.version) FROM credentials n WHERE n.connection_id = c.id)
+WHERE c.org_id = $1 AND c.key = $2 AND d.version = (SELECT max(n.version) FROM credentials n WHERE n.connection_id = c.id)
 ORDER BY d.field
 `
 
-func (q *Queries) CredentialCurrent(ctx context.Context, key string) ([]Credential, error) {
-	rows, err := q.db.Query(ctx, credentialCurrent, key)
+func (q *Queries) CredentialCurrent(ctx context.Context, orgID string, key string) ([]Credential, error) {
+	rows, err := q.db.Query(ctx, credentialCurrent, orgID, key)
 	if err != nil {
 		return nil, err
 	}
@@ -97,11 +97,12 @@ func (q *Queries) CredentialNewest(ctx context.Context, connectionID string) (in
 
 const credentialReseal = `-- name: CredentialReseal :execrows
 UPDATE credentials d SET sealed = $1 FROM connections c
-WHERE c.id = d.connection_id AND c.key = $2 AND d.field = $3 AND d.version = $4 AND d.sealed = $5
+WHERE c.id = d.connection_id AND c.org_id = $2 AND c.key = $3 AND d.field = $4 AND d.version = $5 AND d.sealed = $6
 `
 
 type CredentialResealParams struct {
 	Sealed  []byte
+	OrgID   string
 	Key     string
 	Field   string
 	Version int64
@@ -111,6 +112,7 @@ type CredentialResealParams struct {
 func (q *Queries) CredentialReseal(ctx context.Context, arg CredentialResealParams) (int64, error) {
 	result, err := q.db.Exec(ctx, credentialReseal,
 		arg.Sealed,
+		arg.OrgID,
 		arg.Key,
 		arg.Field,
 		arg.Version,

@@ -126,14 +126,26 @@ func (q *Queries) RunInsert(ctx context.Context, arg RunInsertParams) (string, e
 
 const runList = `-- name: RunList :many
 SELECT id, org_id, surface, profile, task, on_behalf_of, on_behalf_email, token_id, token_owner, token_hash, budget, consequential_used, started_at, expires_at, ended_at, idempotency_key, request_digest FROM runs r
-WHERE (NOT $1::boolean OR (r.ended_at IS NULL AND r.expires_at > clock_timestamp()))
-  AND ($2::text = '' OR (r.started_at, r.id) < (SELECT b.started_at, b.id FROM runs b WHERE b.id = $2))
+WHERE r.org_id = $1 AND (NOT $2::boolean OR (r.ended_at IS NULL AND r.expires_at > clock_timestamp()))
+  AND ($3::text = '' OR (r.started_at, r.id) < (SELECT b.started_at, b.id FROM runs b WHERE b.id = $3))
 ORDER BY r.started_at DESC, r.id DESC
-LIMIT $3
+LIMIT $4
 `
 
-func (q *Queries) RunList(ctx context.Context, liveOnly bool, before string, most int32) ([]Run, error) {
-	rows, err := q.db.Query(ctx, runList, liveOnly, before, most)
+type RunListParams struct {
+	OrgID    string
+	LiveOnly bool
+	Before   string
+	Most     int32
+}
+
+func (q *Queries) RunList(ctx context.Context, arg RunListParams) ([]Run, error) {
+	rows, err := q.db.Query(ctx, runList,
+		arg.OrgID,
+		arg.LiveOnly,
+		arg.Before,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -171,11 +183,11 @@ func (q *Queries) RunList(ctx context.Context, liveOnly bool, before string, mos
 }
 
 const runLock = `-- name: RunLock :one
-SELECT id, org_id, surface, profile, task, on_behalf_of, on_behalf_email, token_id, token_owner, token_hash, budget, consequential_used, started_at, expires_at, ended_at, idempotency_key, request_digest FROM runs WHERE id = $1 FOR NO KEY UPDATE
+SELECT id, org_id, surface, profile, task, on_behalf_of, on_behalf_email, token_id, token_owner, token_hash, budget, consequential_used, started_at, expires_at, ended_at, idempotency_key, request_digest FROM runs WHERE org_id = $1 AND id = $2 FOR NO KEY UPDATE
 `
 
-func (q *Queries) RunLock(ctx context.Context, id string) (Run, error) {
-	row := q.db.QueryRow(ctx, runLock, id)
+func (q *Queries) RunLock(ctx context.Context, orgID string, iD string) (Run, error) {
+	row := q.db.QueryRow(ctx, runLock, orgID, iD)
 	var i Run
 	err := row.Scan(
 		&i.ID,
@@ -201,8 +213,8 @@ func (q *Queries) RunLock(ctx context.Context, id string) (Run, error) {
 
 const runOffer = `-- name: RunOffer :many
 SELECT c.id, c.key, c.state, c.mode, u.mode AS profile_mode, u.tools AS profile_tools
-FROM profile_uses u JOIN connections c ON c.key = u.connection_key
-WHERE u.profile = $1
+FROM profile_uses u JOIN connections c ON c.org_id = u.org_id AND c.key = u.connection_key
+WHERE u.org_id = $1 AND u.profile = $2
 ORDER BY c.key
 FOR SHARE OF c
 `
@@ -217,8 +229,8 @@ type RunOfferRow struct {
 }
 
 // RunOffer is what a profile lets a run use now. The connections stay as they are until the run is minted.
-func (q *Queries) RunOffer(ctx context.Context, profile string) ([]RunOfferRow, error) {
-	rows, err := q.db.Query(ctx, runOffer, profile)
+func (q *Queries) RunOffer(ctx context.Context, orgID string, profile string) ([]RunOfferRow, error) {
+	rows, err := q.db.Query(ctx, runOffer, orgID, profile)
 	if err != nil {
 		return nil, err
 	}
@@ -245,11 +257,11 @@ func (q *Queries) RunOffer(ctx context.Context, profile string) ([]RunOfferRow, 
 }
 
 const runPersonByEmail = `-- name: RunPersonByEmail :one
-SELECT id FROM people WHERE email = $1 AND active
+SELECT id FROM people WHERE org_id = $1 AND email = $2 AND active
 `
 
-func (q *Queries) RunPersonByEmail(ctx context.Context, email string) (string, error) {
-	row := q.db.QueryRow(ctx, runPersonByEmail, email)
+func (q *Queries) RunPersonByEmail(ctx context.Context, orgID string, email string) (string, error) {
+	row := q.db.QueryRow(ctx, runPersonByEmail, orgID, email)
 	var id string
 	err := row.Scan(&id)
 	return id, err
