@@ -137,7 +137,7 @@ func TestAuditLedger(t *testing.T) {
 	auditor.get("/audit?event=person.").is(t, http.StatusOK, "Signed in").lacks(t, "prog 1")
 	auditor.get("/audit?object=run_003").is(t, http.StatusOK, "prog 003")
 	auditor.get("/audit?actor=nobody").is(t, http.StatusOK, "No entry fits")
-	auditor.get("/audit?from=yesterday").is(t, http.StatusUnprocessableEntity, "Write a day as")
+	auditor.get("/audit?from=yesterday").is(t, http.StatusUnprocessableEntity, "“yesterday” is not a day")
 	auditor.get("/audit?before=minus").is(t, http.StatusOK)
 	auditor.get("/audit?from=2020-01-01&until=2020-01-02").is(t, http.StatusOK, "No entry fits")
 	auditor.get("/audit?actor='+OR+1=1--").is(t, http.StatusOK, "No entry fits")

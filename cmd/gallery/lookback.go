@@ -44,7 +44,7 @@ func auditPages() []Entry {
 	broken := &views.ChainCheck{At: now, Break: &audit.Break{Seq: 8101, EntryID: 8113, What: "the entry or its seal was edited."}}
 	full := views.AuditView{Entries: trail(), Check: sound, Pager: ui.Cursor{Next: "/audit?before=41200", Words: "9 entries"}, Export: "/audit/export"}
 	wrong := full
-	wrong.Check, wrong.Entries, wrong.Filter = broken, nil, views.AuditFilter{Actor: "Ines", From: "yesterday", Errors: map[string]string{"from": "Write a day as 2026-11-30."}}
+	wrong.Check, wrong.Entries, wrong.Filter = broken, nil, views.AuditFilter{Actor: "Ines", From: "yesterday", Errors: map[string]string{"from": "“yesterday” is not a day. Write it as 2026-11-30."}}
 	nasty := full
 	nasty.Entries = []audit.Recorded{recorded(7, time.Hour, audit.Actor{Kind: audit.ByAgent, ID: "x", Name: lure}, "tool.invented", "connection", "x\u202e/../y<script>", "", audit.Fact{Name: "tool", Value: hostileText})}
 	nasty.Filter = views.AuditFilter{Actor: `"><script>alert(1)</script>`, Object: lure}

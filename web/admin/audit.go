@@ -102,12 +102,12 @@ func readFilter(q url.Values) (views.AuditFilter, audit.Filter) {
 	var err error
 	if typed.From != "" {
 		if f.From, err = time.Parse(time.DateOnly, typed.From); err != nil {
-			typed.Errors["from"] = "Write a day as 2026-11-30."
+			typed.Errors["from"] = notADay(typed.From)
 		}
 	}
 	if typed.Until != "" {
 		if f.Until, err = time.Parse(time.DateOnly, typed.Until); err != nil {
-			typed.Errors["until"] = "Write a day as 2026-11-30."
+			typed.Errors["until"] = notADay(typed.Until)
 		}
 		f.Until = f.Until.AddDate(0, 0, 1) // the day itself is meant
 	}
@@ -115,6 +115,10 @@ func readFilter(q url.Values) (views.AuditFilter, audit.Filter) {
 		f.Before = before
 	}
 	return typed, f
+}
+
+func notADay(typed string) string {
+	return "“" + typed + "” is not a day. Write it as 2026-11-30."
 }
 
 // bounded200 trims a filter; nothing it could match is longer.
