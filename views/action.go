@@ -247,3 +247,25 @@ func lookUpArguments(c manifest.Call, arguments []wording.Argument) string {
 	}
 	return text
 }
+
+// answerTexts is what an MCP result says in text; where it says nothing so, the result itself. Pictures and structures stay in the bytes.
+func answerTexts(result []byte) []string {
+	var answer struct {
+		Content []struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+		} `json:"content"`
+	}
+	var out []string
+	if json.Unmarshal(result, &answer) == nil {
+		for _, c := range answer.Content {
+			if c.Type == "text" && c.Text != "" {
+				out = append(out, c.Text)
+			}
+		}
+	}
+	if len(out) == 0 {
+		return []string{Indented(result)}
+	}
+	return out
+}
