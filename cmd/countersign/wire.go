@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,8 +39,11 @@ import (
 	"countersign/web/session"
 )
 
-// sealEvery is how far the audit chain may trail behind the entries.
-const sealEvery = 500 * time.Millisecond
+// How often the background loops turn.
+const (
+	sealEvery  = 500 * time.Millisecond // how far the audit chain may trail behind the entries
+	sweepEvery = 5 * time.Minute        // sessions that are over, sign-in attempts that no longer count
+)
 
 // wiring is what the parts are made from.
 type wiring struct {
@@ -68,6 +72,7 @@ type app struct {
 	gateway  *gateway.Gateway
 	lines    *reach.Lines
 	chain    db.Audit
+	sessions db.Sessions
 	keys     *secret.Keyset
 	log      *slog.Logger
 	endLoops context.CancelFunc
@@ -78,7 +83,7 @@ type app struct {
 func wire(w wiring) (*app, error) {
 	a := &app{
 		people: db.People{DB: w.db}, tokens: db.ServiceTokens{DB: w.db}, profiles: db.Profiles{DB: w.db}, releases: db.NewReleases(w.db, w.registry),
-		registry: w.registry, recorder: w.db.NewRecorder(w.log), chain: db.Audit{DB: w.db}, keys: w.keys, log: w.log,
+		registry: w.registry, recorder: w.db.NewRecorder(w.log), chain: db.Audit{DB: w.db}, sessions: db.Sessions{DB: w.db}, keys: w.keys, log: w.log,
 	}
 	var (
 		actions     = db.Actions{DB: w.db}
@@ -100,8 +105,7 @@ func wire(w wiring) (*app, error) {
 		Lines: a.lines, Actions: actions, Dispatch: dispatcher, Recorder: a.recorder, Observer: a.connections, PublicURL: w.publicURL, Log: w.log,
 	})
 	https := strings.HasPrefix(w.publicURL, "https://")
-	sessions := db.Sessions{DB: w.db}
-	keeper := session.NewKeeper(sessions, https)
+	keeper := session.NewKeeper(a.sessions, https)
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	inbox := &admin.Actions{
@@ -111,11 +115,11 @@ func wire(w wiring) (*app, error) {
 		PublicURL: w.publicURL, Listen: w.listen, Sessions: keeper, Metrics: metrics, Ready: a.ready(w.db, w.seeded),
 		Chrome: &admin.Navigation{Actions: actions, Runs: runs, Connections: connections, Tools: a.connections},
 	}, web.Handlers{
-		Doors:    &admin.Doors{Directory: a.people, Invitations: a.people, Attempts: sessions, Trail: a.chain, Sessions: keeper},
+		Doors:    &admin.Doors{Directory: a.people, Invitations: a.people, Attempts: a.sessions, Trail: a.chain, Sessions: keeper},
 		Overview: &admin.Overview{Actions: actions, Runs: runs, Connections: connections, Tools: a.connections},
 		People:   &admin.People{Directory: a.people, Roster: a.people, Invitations: a.people, PublicURL: w.publicURL},
 		Tokens:   &admin.Tokens{Store: a.tokens},
-		Settings: &admin.Settings{Directory: a.people, Roster: a.people, Attempts: sessions, Sessions: keeper, Releases: a.releases, PublicURL: w.publicURL, Secure: https},
+		Settings: &admin.Settings{Directory: a.people, Roster: a.people, Attempts: a.sessions, Sessions: keeper, Releases: a.releases, PublicURL: w.publicURL, Secure: https},
 		Audit:    &admin.Audit{Trail: a.chain, Verifier: chainVerifier{a.chain, w.keys}},
 		Catalog:  &admin.Catalog{Releases: a.releases, Read: connections, Registry: w.registry},
 		Connections: &admin.Connections{
@@ -162,26 +166,35 @@ func (a *app) start(ctx context.Context) error {
 	a.endLoops, a.loops = cancel, make(chan struct{})
 	go func() {
 		defer close(a.loops)
-		a.sealUntil(loop)
+		var both sync.WaitGroup
+		both.Go(func() { a.every(loop, sealEvery, "the audit chain is not sealed; entries are kept and wait", a.seal) })
+		both.Go(func() { a.every(loop, sweepEvery, "old sessions are not removed", a.sessions.Sweep) })
+		both.Wait()
 	}()
 	return nil
 }
 
-func (a *app) sealUntil(ctx context.Context) {
-	tick := time.NewTicker(sealEvery)
+func (a *app) seal(ctx context.Context) error {
+	_, err := a.chain.Seal(ctx, a.keys)
+	return err
+}
+
+// every repeats work until ctx ends, and says once when it begins to fail.
+func (a *app) every(ctx context.Context, pause time.Duration, failing string, work func(context.Context) error) {
+	tick := time.NewTicker(pause)
 	defer tick.Stop()
-	failing := false
+	told := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		_, err := a.chain.Seal(ctx, a.keys)
-		if err != nil && !failing && ctx.Err() == nil {
-			a.log.Error("the audit chain cannot be sealed; entries are kept and wait", "error", err)
+		err := work(ctx)
+		if err != nil && !told && ctx.Err() == nil {
+			a.log.Error(failing, "error", err)
 		}
-		failing = err != nil
+		told = err != nil
 	}
 }
 
@@ -198,7 +211,7 @@ func (a *app) stop() {
 	}
 	a.endLoops()
 	<-a.loops
-	if _, err := a.chain.Seal(ctx, a.keys); err != nil {
+	if err := a.seal(ctx); err != nil {
 		a.log.Warn("the last audit entries are sealed at the next start", "error", err)
 	}
 	a.lines.Close()
