@@ -70,7 +70,7 @@ func TestNoStateCanBeJumpedToOutsideTheTable(t *testing.T) {
 			if from.May(to) {
 				continue
 			}
-			err := s.try(s.dsn, `UPDATE actions SET state = $2, version = version + 1 WHERE id = $1`, a.ID, string(to))
+			err := s.try(`UPDATE actions SET state = $2, version = version + 1 WHERE id = $1`, a.ID, string(to))
 			says(t, err, "does not go from "+string(from)+" to "+string(to))
 		}
 		s.isIn(a.ID, from)
@@ -110,7 +110,7 @@ func TestTheOwnerOfTheTablesCannotBreakAPromiseBySQL(t *testing.T) {
 		"an approved beginning is the policy's":   {"begins staged", `INSERT INTO actions SELECT (jsonb_populate_record(a, '{"id": "act_x", "version": 1, "idempotency_key": "x"}')).* FROM actions a WHERE id = $1`, approved.ID},
 		"a second action of a key":                {"actions_one_per_key", `INSERT INTO actions SELECT (jsonb_populate_record(a, '{"id": "act_x"}')).* FROM actions a WHERE id = $1`, staged.ID},
 	} {
-		t.Run(name, func(t *testing.T) { says(t, s.try(s.dsn, c.sql, c.id), c.says) })
+		t.Run(name, func(t *testing.T) { says(t, s.try(c.sql, c.id), c.says) })
 	}
 }
 

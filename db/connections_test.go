@@ -220,9 +220,9 @@ func TestRetiringShredsTheCredentialCancelsWhatWaitsAndIsForEver(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	says(t, s.try(s.dsn, `UPDATE connections SET state = 'active', retired_at = NULL, version = version + 1`), "never changes")
-	says(t, s.try(s.dsn, `DELETE FROM connections`), "never deleted")
-	says(t, s.try(s.dsn, `INSERT INTO credentials (org_id, connection_id, field, version, sealed, origin, fingerprint, last4) SELECT org_id, id, 'token', 9, 'x', '', '', '' FROM connections`), "holds no credential")
+	says(t, s.try(`UPDATE connections SET state = 'active', retired_at = NULL, version = version + 1`), "never changes")
+	says(t, s.try(`DELETE FROM connections`), "never deleted")
+	says(t, s.try(`INSERT INTO credentials (org_id, connection_id, field, version, sealed, origin, fingerprint, last4) SELECT org_id, id, 'token', 9, 'x', '', '', '' FROM connections`), "holds no credential")
 }
 
 func TestADisconnectedConnectionComesBackWithANewCredential(t *testing.T) {
@@ -242,10 +242,10 @@ func TestADisconnectedConnectionComesBackWithANewCredential(t *testing.T) {
 func TestWhereAConnectionLeadsNeverChanges(t *testing.T) {
 	s := newScene(t, policy.AskUserOnWrite)
 	for _, set := range []string{`destination = 'https://evil.example.com'`, `key = 'crm-zzzzzz'`, `runtime = 'x'`, `release_digest = 'x'`, `integration = 'x'`, `org_id = 'org_other'`} {
-		says(t, s.try(s.dsn, `UPDATE connections SET version = version + 1, `+set), "never changes")
+		says(t, s.try(`UPDATE connections SET version = version + 1, `+set), "never changes")
 	}
-	says(t, s.try(s.dsn, `UPDATE connections SET mode = 'autonomous'`), "needs a new version")
-	says(t, s.try(s.dsn, `UPDATE connections SET version = version + 2`), "grow by one")
+	says(t, s.try(`UPDATE connections SET mode = 'autonomous'`), "needs a new version")
+	says(t, s.try(`UPDATE connections SET version = version + 2`), "grow by one")
 }
 
 func TestACredentialIsStoredWholeOnceAndTheOlderOneForgotten(t *testing.T) {

@@ -16,18 +16,22 @@ import (
 )
 
 // The statements of one reading of a run. They travel together: every call of an agent begins with them, and one round trip is what
-// that may cost. Each ends in the condition that names the run.
+// that may cost. Each ends in the condition that names the run. Columns are listed: a newer version of the server may have added some.
 const (
 	enterByToken = `SELECT set_config('countersign.org', coalesce(find_run_org($1), ''), true)`
 	enterByOrg   = `SELECT set_config('countersign.org', $1, true)`
 	byToken      = `r.token_hash = $1 AND r.ended_at IS NULL AND r.expires_at > clock_timestamp()`
 	byID         = `r.id = $1`
 
-	liveRun         = `SELECT r.*, o.slug, o.name, clock_timestamp() FROM runs r JOIN orgs o ON o.id = r.org_id WHERE `
-	liveConnections = `SELECT c.*, u.connection_key IS NOT NULL, u.mode, u.tools FROM runs r JOIN run_connections rc ON rc.run_id = r.id
+	liveRun = `SELECT r.id, r.org_id, r.surface, r.profile, r.task, r.on_behalf_of, r.on_behalf_email, r.token_id, r.token_owner, r.budget,
+		r.consequential_used, r.started_at, r.expires_at, r.ended_at, o.slug, o.name, clock_timestamp()
+		FROM runs r JOIN orgs o ON o.id = r.org_id WHERE `
+	liveConnections = `SELECT c.id, c.org_id, c.key, c.integration, c.kind, c.runtime, c.release_digest, c.name, c.state, c.mode, c.snapshot_version, c.version,
+		c.destination, c.contract, c.tested_at, c.healthy, c.found, c.trouble, c.remedy, c.health_since, c.created_by, c.created_at, c.retired_at,
+		u.connection_key IS NOT NULL, u.mode, u.tools FROM runs r JOIN run_connections rc ON rc.run_id = r.id
 		JOIN connections c ON c.id = rc.connection_id
 		LEFT JOIN profile_uses u ON u.org_id = r.org_id AND u.profile = r.profile AND u.connection_key = c.key WHERE `
-	liveSettings = `SELECT s.* FROM runs r JOIN run_connections rc ON rc.run_id = r.id JOIN connection_settings s ON s.connection_id = rc.connection_id WHERE `
+	liveSettings = `SELECT s.org_id, s.connection_id, s.name, s.value FROM runs r JOIN run_connections rc ON rc.run_id = r.id JOIN connection_settings s ON s.connection_id = rc.connection_id WHERE `
 	liveMinted   = `SELECT g.connection_id, g.tool, g.digest, g.recipe, g.effect, g.destructive FROM runs r JOIN run_grants g ON g.run_id = r.id WHERE `
 	livePinned   = `SELECT p.connection_id, p.tool, p.digest, p.recipe, p.effect, p.destructive FROM runs r JOIN run_connections rc ON rc.run_id = r.id
 		JOIN pinned_tools p ON p.connection_id = rc.connection_id WHERE `
@@ -114,8 +118,8 @@ func scanRun(row pgx.Row) (l capability.Live, err error) {
 	var r rows.Run
 	var slug, name string
 	var now time.Time
-	err = row.Scan(&r.ID, &r.OrgID, &r.Surface, &r.Profile, &r.Task, &r.OnBehalfOf, &r.OnBehalfEmail, &r.TokenID, &r.TokenOwner, &r.TokenHash,
-		&r.Budget, &r.ConsequentialUsed, &r.StartedAt, &r.ExpiresAt, &r.EndedAt, &r.IdempotencyKey, &r.RequestDigest, &slug, &name, &now)
+	err = row.Scan(&r.ID, &r.OrgID, &r.Surface, &r.Profile, &r.Task, &r.OnBehalfOf, &r.OnBehalfEmail, &r.TokenID, &r.TokenOwner,
+		&r.Budget, &r.ConsequentialUsed, &r.StartedAt, &r.ExpiresAt, &r.EndedAt, &slug, &name, &now)
 	return capability.Live{Run: runOf(r), Org: identity.Org{ID: identity.OrgID(r.OrgID), Slug: slug, Name: name}, Now: now}, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"countersign/db"
 	"countersign/db/dbtest"
@@ -36,6 +37,7 @@ type scene struct {
 	t           *testing.T
 	dsn         string
 	db          *db.DB
+	owner       *pgxpool.Pool // the owner of the tables
 	actions     db.Actions
 	connections db.Connections
 	credentials db.Credentials
@@ -60,11 +62,16 @@ func newScene(t *testing.T, mode policy.Mode) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
+	owner, err := pgxpool.New(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := &scene{
-		t: t, dsn: dsn, db: d, actions: db.Actions{DB: d}, connections: db.Connections{DB: d}, credentials: db.Credentials{DB: d}, runs: db.Runs{DB: d},
+		t: t, dsn: dsn, db: d, owner: owner, actions: db.Actions{DB: d}, connections: db.Connections{DB: d}, credentials: db.Credentials{DB: d}, runs: db.Runs{DB: d},
 		org: "org_home", other: "org_other",
 	}
 	t.Cleanup(d.Close)
+	t.Cleanup(owner.Close)
 	t.Cleanup(s.checkInvariants)
 	s.sql(`INSERT INTO orgs (id, slug, name) VALUES ('org_home', 'home', 'Home'), ('org_other', 'other', 'Other')`)
 	s.sql(`INSERT INTO releases (digest, file_count) VALUES ($1, 0)`, rel)
@@ -89,34 +96,21 @@ var everyTool = []policy.Pinned{
 // sql runs a statement as the owner of the tables, past row-level security but not past constraints and triggers.
 func (s *scene) sql(statement string, args ...any) {
 	s.t.Helper()
-	if err := s.try(s.dsn, statement, args...); err != nil {
+	if err := s.try(statement, args...); err != nil {
 		s.t.Fatalf("%s: %v", statement, err)
 	}
 }
 
-func (s *scene) try(dsn, statement string, args ...any) error {
-	s.t.Helper()
-	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, statement, args...)
+func (s *scene) try(statement string, args ...any) error {
+	_, err := s.owner.Exec(context.Background(), statement, args...)
 	return err
 }
 
 // value reads one value as the owner.
 func value[T any](s *scene, query string, args ...any) T {
 	s.t.Helper()
-	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, s.dsn)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer conn.Close(ctx)
 	var v T
-	if err := conn.QueryRow(ctx, query, args...).Scan(&v); err != nil {
+	if err := s.owner.QueryRow(context.Background(), query, args...).Scan(&v); err != nil {
 		s.t.Fatalf("%s: %v", query, err)
 	}
 	return v
