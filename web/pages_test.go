@@ -157,7 +157,7 @@ func TestAuditChainIsVerified(t *testing.T) {
 
 	s.sqlAsSuper("UPDATE audit_entries SET actor_name = 'somebody else' WHERE id = (SELECT min(id) FROM audit_entries WHERE org_id = $1)", s.org.ID)
 	b.post("/audit/verify").goes(t, "/audit")
-	b.get("/audit").is(t, http.StatusOK, "The chain is broken", "at position 1", "was edited")
+	b.get("/audit").is(t, http.StatusOK, "The chain is broken", "At position 1", "was edited")
 }
 
 func TestAuditExportRunsNothing(t *testing.T) {
