@@ -119,6 +119,20 @@ func TestAStreamIsRedactedWhereverItIsCut(t *testing.T) {
 	}
 }
 
+func TestAnOpenStreamDeliversAllThatCannotBeASecret(t *testing.T) {
+	r := NewRedactor(secret.New(token))
+	src, feed := io.Pipe()
+	defer feed.Close()
+	out := r.Reader(src)
+	for _, text := range []string{"data: {}\n\n", "brief", "a longer one, in which " + token[:9] + " is only a part\n"} {
+		go func() { _, _ = io.WriteString(feed, text) }()
+		got := make([]byte, len(text))
+		if _, err := io.ReadFull(out, got); err != nil || string(got) != text {
+			t.Fatalf("%q %v", got, err)
+		}
+	}
+}
+
 func TestAStreamsErrorArrivesAfterItsBytes(t *testing.T) {
 	r := NewRedactor(secret.New(token))
 	broken := io.ErrUnexpectedEOF

@@ -67,8 +67,22 @@ func (s *search) replace(dst, src []byte, last bool) (out []byte, used int) {
 	if last {
 		return append(dst, src[from:]...), len(src)
 	}
-	keep := max(from, len(src)-s.window+1)
+	keep := s.begun(src, max(from, len(src)-s.window+1))
 	return append(dst, src[from:keep]...), keep
+}
+
+// begun is the first place from which the rest of src could be the beginning of a pattern. Nothing else is held back: an event
+// stream that stays open after its answer must deliver the answer.
+func (s *search) begun(src []byte, from int) int {
+	for ; from < len(src); from++ {
+		rest := src[from:]
+		for _, p := range s.patterns {
+			if len(rest) < len(p) && p[0] == rest[0] && p[:len(rest)] == string(rest) {
+				return from
+			}
+		}
+	}
+	return from
 }
 
 // at returns the length of the longest pattern at the start of b. Open says that a longer one may be there once more has come.

@@ -83,7 +83,7 @@ func TestOtherOriginsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		}
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL, nil)
 		req.Host = "other.example"
-		if _, err := c.Do(req); !errors.Is(err, ErrRefused) { //nolint:bodyclose
+		if _, err := c.Do(req); !errors.Is(err, ErrRefused) {
 			t.Errorf("another Host: %v", err)
 		}
 	})

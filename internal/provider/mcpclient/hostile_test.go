@@ -202,3 +202,23 @@ func TestAMissingScopeIsSaidToBeOne(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAStreamThatStaysOpenAfterItsAnswerIsNotWaitedFor(t *testing.T) {
+	done := make(chan struct{})
+	defer close(done)
+	c := scripted(t, func(w http.ResponseWriter, id string) {
+		stream("data: "+fine+"\n\n")(w, id)
+		_ = http.NewResponseController(w).Flush()
+		<-done
+	})
+	start := time.Now()
+	if o := client.Execute(t.Context(), c, apply); o.Kind() != action.OutcomeSucceeded {
+		t.Errorf("%s %s", o.Kind(), o.Sentence())
+	}
+	if _, err := client.Read(t.Context(), c, apply); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(start); took > 1500*time.Millisecond { // the connection's own bound is 2 s a call
+		t.Errorf("it took %v", took)
+	}
+}
