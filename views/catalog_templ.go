@@ -383,7 +383,7 @@ func catalogQuestion(q release.Query) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<form class=\"filters\" method=\"get\" action=\"/catalog\" role=\"search\" hx-get=\"/catalog\" hx-trigger=\"submit, input changed delay:150ms from:#q, change from:find select\" hx-target=\"#found\" hx-select=\"#found\" hx-swap=\"outerHTML\" hx-push-url=\"true\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<form class=\"filters\" method=\"get\" action=\"/catalog\" role=\"search\" hx-get=\"/catalog\" hx-trigger=\"submit, input delay:150ms, change\" hx-target=\"#found\" hx-select=\"#found\" hx-swap=\"outerHTML\" hx-push-url=\"true\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -43,7 +43,14 @@ func place(first []string, name string) int {
 	return len(first)
 }
 
+// deepest bounds the indentation: a hostile definition nested ten thousand deep would cost its depth squared.
+const deepest = 48
+
 func writeValue(b *strings.Builder, lead string, v any, indent string) {
+	if len(indent) > 2*deepest {
+		b.WriteString(lead + " " + scalar(v) + "\n")
+		return
+	}
 	switch x := v.(type) {
 	case map[string]any:
 		if len(x) == 0 {
