@@ -1,6 +1,7 @@
 package views
 
 import (
+	"strings"
 	"time"
 
 	"countersign/internal/action"
@@ -77,11 +78,19 @@ func runHeadline(v RunView) string {
 		return "This run's time is over. It can ask for nothing new; what it asked for before stands below."
 	}
 	passes, stages, acts, refuses := runTally(v)
-	words := ui.Count(passes, "tool reads", "tools read") + ", " + ui.Grouped(stages) + " would ask a person, " + ui.Grouped(acts) + " would act within the budget"
-	if refuses > 0 {
-		words += ", " + ui.Grouped(refuses) + " would be refused"
+	var parts []string
+	for _, p := range []struct {
+		n         int
+		one, many string
+	}{{passes, "tool only reads", "tools only read"}, {stages, "asks a person", "ask a person"}, {acts, "acts within the budget", "act within the budget"}, {refuses, "would be refused", "would be refused"}} {
+		if p.n > 0 {
+			parts = append(parts, ui.Count(p.n, p.one, p.many))
+		}
 	}
-	return words + "."
+	if len(parts) == 0 {
+		return "It was given no tool."
+	}
+	return "Right now: " + strings.Join(parts, ", ") + "."
 }
 
 func runTally(v RunView) (passes, stages, acts, refuses int) {
