@@ -194,7 +194,9 @@ func (r *realInstallation) handsOutTokens(t *testing.T) {
 	runtime := agentRuntime{r.s.url, token}
 	refused := func(want int, method, path string, body any) {
 		t.Helper()
-		var answer struct{ Error struct{ Code, Message, Next string } }
+		var answer struct {
+			Error struct{ Code, Message, Next string }
+		}
 		if got := runtime.asks(t, method, path, body, &answer); got != want || answer.Error.Message == "" {
 			t.Errorf("%s %s is answered %d %+v, want %d", method, path, got, answer, want)
 		}

@@ -53,7 +53,7 @@ func (j *journey) shrinks(t *testing.T) {
 func (j *journey) shreds(t *testing.T) {
 	conn := j.s.database(t)
 	var credentials int
-	must(t, conn.QueryRow(t.Context(), `SELECT count(*) FROM credentials WHERE connection = $1`, j.second).Scan(&credentials))
+	must(t, conn.QueryRow(t.Context(), `SELECT count(*) FROM credentials JOIN connections c ON c.id = connection_id WHERE c.key = $1`, j.second).Scan(&credentials))
 	if credentials != 0 {
 		t.Errorf("%d sealed credentials of the retired connection are left", credentials)
 	}

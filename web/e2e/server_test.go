@@ -217,6 +217,17 @@ func (s *server) database(t *testing.T) *pgx.Conn {
 	return conn
 }
 
+// anotherDatabase is an empty database in the server's cluster, as an operator's own PostgreSQL would have one.
+func (s *server) anotherDatabase(t *testing.T, name string) string {
+	t.Helper()
+	access, ok := embedded.Attach(t.Context(), s.dir)
+	if !ok {
+		t.Fatal("the embedded database does not answer")
+	}
+	must(t, access.CreateDatabase(t.Context(), name, ""))
+	return access.DSN(name)
+}
+
 // crm is the Sandbox CRM's control side: the ground truth of what really happened, and how to make things go wrong.
 type crm struct{ url, token string }
 
