@@ -39,7 +39,7 @@ type DB struct {
 func Open(ctx context.Context, dsn string) (*DB, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		return nil, badAddress(err)
+		return nil, badAddress()
 	}
 	if !poolSizeGiven.MatchString(dsn) {
 		cfg.MaxConns = maxConns

@@ -65,7 +65,7 @@ func violates(err error, constraint string) bool {
 	return errors.As(err, &pg) && strings.HasPrefix(pg.Code, "23") && pg.ConstraintName == constraint
 }
 
-func badAddress(err error) error {
-	// pgx redacts the password in its own message, but not in every malformed address: the cause is for the log only.
-	return fault.New(fault.Invalid, fault.CodeInvalid, "The database address cannot be read.", "Set DATABASE_URL to postgres://user:password@host:5432/name.").Wrap(err)
+func badAddress() error {
+	// The cause is left out: pgx redacts the password in its message, but not in every malformed address.
+	return fault.New(fault.Unavailable, fault.CodeUnavailable, "The database address cannot be read.", "Set DATABASE_URL to postgres://user:password@host:5432/name.")
 }

@@ -36,7 +36,7 @@ const (
 func Migrate(ctx context.Context, dsn string) error {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		return badAddress(err)
+		return badAddress()
 	}
 	cfg.MaxConns = 4
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
@@ -44,6 +44,9 @@ func Migrate(ctx context.Context, dsn string) error {
 		return translated(err)
 	}
 	defer pool.Close()
+	if err := pool.Ping(ctx); err != nil {
+		return noDatabase(err)
+	}
 	conns := stdlib.OpenDBFromPool(pool)
 	defer conns.Close()
 	p, err := provider(conns, pool)
@@ -54,6 +57,12 @@ func Migrate(ctx context.Context, dsn string) error {
 		return unmigrated(err)
 	}
 	return nil
+}
+
+// noDatabase is told to an operator, who can correct the address; what people read when the database goes away later is another sentence.
+func noDatabase(err error) error {
+	return fault.New(fault.Unavailable, fault.CodeUnavailable, "The database cannot be reached, or it refuses the user of its address.",
+		"Start PostgreSQL, or correct DATABASE_URL.").Wrap(err)
 }
 
 func provider(conns *sql.DB, pool *pgxpool.Pool) (*goose.Provider, error) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -97,7 +98,7 @@ func report(p *process, err error) int {
 		return exitCannotRun
 	}
 	if f.Cause != nil {
-		fmt.Fprintf(p.stderr, "  cause: %v\n", f.Cause)
+		fmt.Fprintf(p.stderr, "  cause: %s\n", strings.Join(strings.Fields(f.Cause.Error()), " "))
 	}
 	switch f.Kind {
 	case fault.Invalid, fault.Conflict, fault.NotFound:
