@@ -3,12 +3,9 @@ package agent
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
-
-	"countersign/internal/canonical"
 )
 
 // The revisions spoken. The modern one has no sessions, and says with each request which revision it is.
@@ -45,8 +42,8 @@ const (
 type message struct {
 	id     []byte // nil: a notification
 	method string
-	params map[string]json.RawMessage
-	meta   map[string]json.RawMessage
+	params fields
+	meta   fields
 	modern bool
 }
 
@@ -58,10 +55,10 @@ func parse(body []byte) (message, reply, bool) {
 	if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '[' {
 		return message{}, bad.fail(codeInvalidRequest, "Batches are not answered; send one message a request."), false
 	}
-	if err := canonical.Check(body); err != nil {
-		return message{}, bad.fail(codeParse, "The message is not one unambiguous JSON value: "+err.Error()), false
+	members, ok, err := object(body)
+	if err != nil {
+		return message{}, bad.fail(codeParse, "The message is not one unambiguous JSON value: "+err.Error()+"."), false
 	}
-	members, ok := object(body)
 	if !ok {
 		return message{}, bad.fail(codeInvalidRequest, "A message is a JSON object."), false
 	}
@@ -70,16 +67,17 @@ func parse(body []byte) (message, reply, bool) {
 		return message{}, bad.fail(codeInvalidRequest, "The id of a request is a string or a number."), false
 	}
 	bad.id = m.id
-	if m.method, ok = text(members["method"]); !ok || string(members["jsonrpc"]) != `"2.0"` {
+	version, _ := members.text("jsonrpc")
+	if m.method, ok = members.text("method"); !ok || version != "2.0" {
 		return message{}, bad.fail(codeInvalidRequest, "A message has jsonrpc “2.0” and a method."), false
 	}
-	if raw, given := members["params"]; given {
-		if m.params, ok = object(raw); !ok {
+	if raw, given := members.get("params"); given {
+		if m.params, ok, _ = object(raw); !ok {
 			return message{}, bad.fail(codeInvalidParams, "The params are not an object."), false
 		}
 	}
-	if raw, given := m.params["_meta"]; given {
-		if m.meta, ok = object(raw); !ok {
+	if raw, given := m.params.get("_meta"); given {
+		if m.meta, ok, _ = object(raw); !ok {
 			return message{}, bad.fail(codeInvalidParams, "The member _meta is not an object."), false
 		}
 	}
@@ -87,8 +85,8 @@ func parse(body []byte) (message, reply, bool) {
 }
 
 // identifier is the id as written; nil without an id.
-func identifier(members map[string]json.RawMessage) ([]byte, bool) {
-	id, given := members["id"]
+func identifier(members fields) ([]byte, bool) {
+	id, given := members.get("id")
 	if !given {
 		return nil, true
 	}
@@ -97,28 +95,14 @@ func identifier(members map[string]json.RawMessage) ([]byte, bool) {
 	return id, ok
 }
 
-func object(raw []byte) (map[string]json.RawMessage, bool) {
-	var members map[string]json.RawMessage
-	err := json.Unmarshal(raw, &members)
-	return members, err == nil && members != nil
-}
-
-func text(raw json.RawMessage) (string, bool) {
-	var s string
-	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
-		return "", false
-	}
-	return s, true
-}
-
 // revision finds out which revision a request speaks, and holds a modern one to its rules: what the headers repeat must be what the body
 // says, since a proxy in between believes the headers.
 func (m *message) revision(h http.Header) (reply, bool) {
 	bad := reply{id: m.id, status: http.StatusBadRequest}
 	values := h.Values("Mcp-Protocol-Version")
 	header := strings.Join(values, ", ")
-	_, inBody := m.meta[metaVersion]
-	version, isText := text(m.meta[metaVersion])
+	_, inBody := m.meta.get(metaVersion)
+	version, isText := m.meta.text(metaVersion)
 	m.modern = inBody && !m.notification() || header != "" && !slices.Contains(legacy, header)
 	switch {
 	case !m.modern:
@@ -136,13 +120,11 @@ func (m *message) revision(h http.Header) (reply, bool) {
 	case !isText:
 		return bad.fail(codeInvalidParams, "The member "+metaVersion+" of _meta is missing or no text."), false
 	}
-	if _, ok := object(m.meta[metaCapabilities]); !ok {
+	if raw, _ := m.meta.get(metaCapabilities); len(raw) == 0 || raw[0] != '{' {
 		return bad.fail(codeInvalidParams, "The member "+metaCapabilities+" of _meta is missing or no object."), false
 	}
-	if raw, given := m.meta[metaClient]; given {
-		if _, ok := object(raw); !ok {
-			return bad.fail(codeInvalidParams, "The member "+metaClient+" of _meta is no object."), false
-		}
+	if raw, given := m.meta.get(metaClient); given && raw[0] != '{' {
+		return bad.fail(codeInvalidParams, "The member "+metaClient+" of _meta is no object."), false
 	}
 	return m.standardHeaders(h)
 }
@@ -163,7 +145,7 @@ func (m *message) standardHeaders(h http.Header) (reply, bool) {
 	if !ok {
 		return reply{}, true
 	}
-	name, ok := text(m.params[member])
+	name, ok := m.params.text(member)
 	if !ok {
 		return bad.fail(codeInvalidParams, "The params have no "+member+"."), false
 	}

@@ -62,7 +62,7 @@ func (m *mcp) discover(a reply) reply {
 
 // initialize answers in the revision asked for, or offers the newest of those that begin this way. There is no session to begin.
 func (m *mcp) initialize(msg message, a reply) reply {
-	version, ok := text(msg.params["protocolVersion"])
+	version, ok := msg.params.text("protocolVersion")
 	if !ok {
 		return a.fail(codeInvalidParams, "The params have no protocolVersion.")
 	}
@@ -75,7 +75,7 @@ func (m *mcp) initialize(msg message, a reply) reply {
 }
 
 func (m *mcp) list(r *http.Request, live capability.Live, only connector.Key, msg message, a reply) reply {
-	if raw, given := msg.params["cursor"]; given && string(raw) != "null" {
+	if raw, given := msg.params.get("cursor"); given && string(raw) != "null" {
 		return m.invalid(msg, a, "The list has one page; there is no such cursor.")
 	}
 	tools, err := m.gateway.Tools(r.Context(), live, only)
@@ -91,19 +91,20 @@ func (m *mcp) list(r *http.Request, live capability.Live, only connector.Key, ms
 }
 
 func (m *mcp) call(r *http.Request, live capability.Live, only connector.Key, msg message, a reply) reply {
-	name, ok := text(msg.params["name"])
+	name, ok := msg.params.text("name")
 	if !ok {
 		return m.invalid(msg, a, "The params have no name.")
 	}
-	c := gateway.Call{Name: name, Arguments: msg.params["arguments"]}
-	if raw, given := msg.meta[metaKey]; given {
-		if c.Key, ok = text(raw); !ok || c.Key == "" {
+	c := gateway.Call{Name: name}
+	c.Arguments, _ = msg.params.get("arguments")
+	if _, given := msg.meta.get(metaKey); given {
+		if c.Key, ok = msg.meta.text(metaKey); !ok || c.Key == "" {
 			return m.invalid(msg, a, "The member "+metaKey+" of _meta is no text.")
 		}
 	}
-	if raw, given := msg.meta[metaJustification]; given {
+	if _, given := msg.meta.get(metaJustification); given {
 		const most = 8 << 10
-		if c.Justification, ok = text(raw); !ok || len(c.Justification) > most {
+		if c.Justification, ok = msg.meta.text(metaJustification); !ok || len(c.Justification) > most {
 			return m.invalid(msg, a, "The member "+metaJustification+" of _meta is no text of at most 8 KiB.")
 		}
 	}

@@ -50,7 +50,7 @@ const (
 
 // world is the gateway over a real database and the Sandbox CRM, with a second upstream whose list and answers the test writes.
 type world struct {
-	t           *testing.T
+	t           testing.TB
 	db          *db.DB
 	org         identity.Org
 	admin       identity.Person
@@ -68,7 +68,7 @@ type world struct {
 	profileAt   map[string]int
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	d, err := db.Open(t.Context(), dbtest.New(t, db.Migrate))
 	check(t, err)
@@ -355,7 +355,7 @@ func fact(r audit.Recorded, name string) string {
 	return ""
 }
 
-func check(t *testing.T, err error) {
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -390,7 +390,7 @@ type upstream struct {
 	next  chan *url.URL      // answers in its place, where there is one
 }
 
-func newUpstream(t *testing.T) *upstream {
+func newUpstream(t testing.TB) *upstream {
 	u := &upstream{tools: make(chan []string, 1), calls: make(chan []string, 1), down: make(chan bool, 1), next: make(chan *url.URL, 1), hold: make(chan chan struct{}, 1)}
 	u.hold <- nil
 	u.next <- nil
