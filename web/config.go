@@ -66,8 +66,8 @@ func defaultPort(scheme string) string {
 // publicURL accepts an origin and nothing else.
 func publicURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fault.New(fault.Invalid, fault.CodeInvalid, "COUNTERSIGN_PUBLIC_URL is not an origin: “"+s+"”.", "Write it as https://host, without a path.")
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fault.New(fault.Invalid, fault.CodeInvalid, "COUNTERSIGN_PUBLIC_URL is not an origin: “"+s+"”.", "Write it as https://host, without a path and without a slash at its end.")
 	}
 	return u, nil
 }

@@ -53,7 +53,7 @@ func TestEveryRouteRefusesEveryRoleItMust(t *testing.T) {
 			}
 		}
 	}
-	if checked < 20 {
+	if checked < 40 {
 		t.Fatalf("only %d routes were asked", checked)
 	}
 }

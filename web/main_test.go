@@ -89,7 +89,7 @@ func TestAPanicIsAConstantPage(t *testing.T) {
 
 func TestThePublicAddressMustBeAnOrigin(t *testing.T) {
 	s := newEmptySite(t)
-	for _, bad := range []string{"", "countersign.example", "ftp://x", "https://x/path", "https://u:p@x", "https://x?y", "https://"} {
+	for _, bad := range []string{"", "countersign.example", "ftp://x", "https://x/path", "https://x/", "https://u:p@x", "https://x?y", "https://"} {
 		if _, err := web.New(s.config(bad), web.Handlers{}); err == nil {
 			t.Errorf("%q was taken", bad)
 		}

@@ -20,6 +20,7 @@ import (
 	"countersign/db/dbtest"
 	"countersign/internal/audit"
 	"countersign/internal/connector"
+	"countersign/internal/credential"
 	"countersign/internal/identity"
 	"countersign/internal/installation"
 	"countersign/internal/people"
@@ -126,6 +127,9 @@ func (s *site) handlers(origin string) web.Handlers {
 	releases := db.NewReleases(s.db, registry.Trusted())
 	who, attempts, connections := db.People{DB: s.db}, db.Sessions{DB: s.db}, db.Connections{DB: s.db}
 	trail := db.Audit{DB: s.db}
+	keys, err := secret.Generate()
+	s.must(err)
+	inbox := &admin.Actions{Reader: db.Actions{DB: s.db}, Decider: db.Actions{DB: s.db}, Runs: db.Runs{DB: s.db}, Connections: connections, Releases: releases, Directory: who, Trail: trail}
 	return web.Handlers{
 		Doors:    &admin.Doors{Directory: who, Invitations: who, Attempts: attempts, Trail: trail, Sessions: keeper},
 		Overview: &admin.Overview{Actions: db.Actions{DB: s.db}, Runs: db.Runs{DB: s.db}, Connections: connections, Tools: s.installations()},
@@ -135,6 +139,11 @@ func (s *site) handlers(origin string) web.Handlers {
 		Audit:    &admin.Audit{Trail: trail, Verifier: chain{trail, s.signer}},
 		Releases: &admin.Releases{Store: releases},
 		Profiles: &admin.Profiles{Store: db.Profiles{DB: s.db}, Connections: connections},
+		Catalog:  &admin.Catalog{Releases: releases, Read: connections, Registry: registry.Trusted()},
+		Connections: &admin.Connections{Service: s.installations(), Vault: credential.NewVault(keys, db.Credentials{DB: s.db}), Trail: trail,
+			Profiles: db.Profiles{DB: s.db}, Actions: db.Actions{DB: s.db}},
+		Actions: inbox,
+		Runs:    &admin.Runs{Store: db.Runs{DB: s.db}, Actions: inbox, Observed: connections},
 		API: &agent.API{Tokens: db.ServiceTokens{DB: s.db}, Runs: db.Runs{DB: s.db}, Actions: db.Actions{DB: s.db}, Connections: connections,
 			Trail: trail, PublicURL: origin},
 	}
