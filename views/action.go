@@ -125,11 +125,11 @@ type foldedArgument struct {
 // closely sums up what the arguments hold that does not show by itself, for the words beside the buttons.
 func (v ActionView) closely() (marked []foldedArgument, folded []foldedArgument, lines int) {
 	for i, a := range v.Arguments {
-		if a.Short() {
-			continue
+		var m ui.Marks
+		if !a.Short() {
+			m = ui.Scan(a.Shown())
 		}
-		m := ui.Scan(a.Shown())
-		if m.Any() {
+		if m.Any() || ui.Scan(a.Name).Any() {
 			marked = append(marked, foldedArgument{id: argumentID(i)})
 		}
 		if m.Folded > 0 {

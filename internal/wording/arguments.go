@@ -100,7 +100,7 @@ func count(n int, noun string) string {
 func (a Argument) Short() bool {
 	switch a.Kind {
 	case Text:
-		return a.Text != "" && len(a.Text) <= longest && isKey(a.Text)
+		return len(a.Text) <= longest && isKey(a.Text)
 	case Structure:
 		return a.Raw == "{}" || a.Raw == "[]"
 	}
