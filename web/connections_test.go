@@ -311,10 +311,16 @@ func TestAStaleFormChangesNothing(t *testing.T) {
 	b.post(path+"/access", "version", seen, "mode", "autonomous", "tools_supplied", "").is(t, 409, "Somebody else changed this connection while you read", `value="read_only" checked`)
 	for _, part := range []string{"/rename", "/disconnect", "/retire"} {
 		b.post(path+part, "version", seen, "name", "Mine").is(t, 409)
-		b.post(path+part, "name", "Mine").is(t, 422)
 		b.post(path+part, "version", "-1", "name", "Mine").is(t, 422)
 	}
+	for _, part := range []string{"/disconnect", "/retire"} {
+		b.post(path+part).is(t, 422, "Not ended.")
+	}
 	s.grants(key, policy.ReadOnly, crmReads...)
+
+	// Mode and tools may be posted without a version: then the connection is meant as it is.
+	b.post(path+"/access", "mode", "read_only", "tools_supplied", "1", "tools", "wait").goes(t, path)
+	s.grants(key, policy.ReadOnly, "wait")
 }
 
 func TestOneFormMakesOneConnection(t *testing.T) {

@@ -136,17 +136,26 @@ func savedSentence(c installation.Connection, a installation.Access) string {
 	return "Saved. " + views.ModeWords(c.Standing.Mode) + ", " + tools + "."
 }
 
-// access reads which connection, and at which version, a form was about. A version that is no number is one nobody was shown.
+// access reads which connection, and at which version, a form was about. Our forms always say the version; a program that posts
+// mode and tools without one means the connection as it is.
 func access(r *Request) (installation.Access, error) {
 	key, err := connector.Parse(r.Param("key"))
-	if err != nil {
-		return installation.Access{}, err
+	if err != nil || r.Posted("version") == "" {
+		return installation.Access{Key: key}, err
 	}
 	version, err := strconv.Atoi(r.Posted("version"))
 	if err != nil || version < 1 {
 		return installation.Access{}, fault.Field("version", "The form does not say which state of the connection it was about. Load the page again.")
 	}
 	return installation.Access{Key: key, Version: version}, nil
+}
+
+// looked refuses to end a connection for somebody who does not say in which state they saw it.
+func looked(a installation.Access) error {
+	if a.Version == 0 {
+		return fault.New(fault.Invalid, fault.CodeInvalid, "Not ended. The form does not say which state of the connection it was about.", "Read the page as it is now and decide again.")
+	}
+	return nil
 }
 
 // change runs one change of a connection: words on its page, or the page as it is now with what stood in the way.
@@ -187,7 +196,10 @@ func (p *Connections) Rename(r *Request) error {
 // Disconnect forgets the credential.
 func (p *Connections) Disconnect(r *Request) error {
 	return p.change(r, func(a installation.Access) (ui.Tone, string, error) {
-		_, err := p.Service.Disconnect(r.Ctx(), r.Person(), a)
+		err := looked(a)
+		if err == nil {
+			_, err = p.Service.Disconnect(r.Ctx(), r.Person(), a)
+		}
 		return ui.OK, "Disconnected. The credential is forgotten; mode and tools are kept.", err
 	})
 }
@@ -195,7 +207,10 @@ func (p *Connections) Disconnect(r *Request) error {
 // Retire ends the connection for good.
 func (p *Connections) Retire(r *Request) error {
 	return p.change(r, func(a installation.Access) (ui.Tone, string, error) {
-		_, err := p.Service.Retire(r.Ctx(), r.Person(), a)
+		err := looked(a)
+		if err == nil {
+			_, err = p.Service.Retire(r.Ctx(), r.Person(), a)
+		}
 		return ui.OK, "Retired for good. Its credential is destroyed and its key is never used again.", err
 	})
 }
