@@ -75,9 +75,9 @@ test-e2e: needs ## the browser and outside-in tests only
 	@scripts/with-tests go test -timeout 30m ./web/e2e/...
 
 .PHONY: gallery
-gallery: node_modules/.test ## every view in every state, as files in gallery-out
-	@scripts/need go
-	@go run ./cmd/gallery -out gallery-out
+gallery: node_modules/.test ## every view in every state, as files in gallery-out; and the README's pictures
+	@scripts/need go node chromium
+	@go run ./cmd/gallery -out gallery-out -pictures docs/pictures
 
 # What the tests need beyond Go: Chromium from the distribution, the rest from npm.
 .PHONY: needs

@@ -3,6 +3,7 @@
 //
 //	go run ./cmd/gallery -out gallery-out             every entry as HTML, with an index
 //	go run ./cmd/gallery -serve 127.0.0.1:8099        the same, served with the policy of the real pages
+//	go run ./cmd/gallery -pictures docs/pictures      the approval card as the README shows it, light and dark
 //	go run ./cmd/gallery -shots DIR [-only sign-in]   a PNG of each at 360 and 1280 pixels, light and dark
 package main
 
@@ -20,15 +21,20 @@ func main() {
 	out := flag.String("out", "", "write every entry as an HTML file into this folder")
 	serve := flag.String("serve", "", "serve the gallery on this address")
 	shots := flag.String("shots", "", "write screenshots into this folder")
+	pictures := flag.String("pictures", "", "write the README's pictures into this folder")
 	only := flag.String("only", "", "take only entries whose file name contains this")
 	flag.Parse()
-	if *out == "" && *serve == "" && *shots == "" {
+	if *out == "" && *serve == "" && *shots == "" && *pictures == "" {
 		flag.Usage()
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *out, *serve, *shots, *only); err != nil {
+	err := run(ctx, *out, *serve, *shots, *only)
+	if err == nil && *pictures != "" {
+		err = takePictures(*pictures)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "gallery: "+err.Error())
 		os.Exit(1)
 	}
