@@ -33,6 +33,8 @@ type companionArguments struct {
 	Justification  string    `json:"justification"`
 	Reason         string    `json:"reason"`
 	Before         action.ID `json:"before"`
+
+	waiting *action.Action // as in Call
 }
 
 const actionID = `"action_id":{"type":"string","minLength":1,"maxLength":64,"description":"The id of an action of this run, as a staged call answered it"}`
@@ -112,14 +114,19 @@ func (g *Gateway) answerOf(ctx context.Context, l capability.Live, c companion, 
 	if err := json.Unmarshal(canonical, &args); err != nil {
 		return nil, fault.New(fault.Invalid, fault.InvalidArguments, "The arguments cannot be read.", "Send them as the tool's input schema describes.")
 	}
+	args.waiting = call.waiting
 	return c.answer(g, ctx, l, args)
 }
 
 // ofRun finds an action of this run. Another run's looks like none.
 func (g *Gateway) ofRun(ctx context.Context, l capability.Live, id action.ID) (action.Action, error) {
+	none := fault.New(fault.NotFound, fault.CodeNotFound, "This run has no such action.", "List the run's actions with countersign__actions_list.")
+	if !printable(string(id)) {
+		return action.Action{}, none // a database refuses text with a NUL in it, which would look like a defect of ours
+	}
 	a, err := g.Actions.Action(ctx, l.Org.ID, id)
 	if fault.Is(err, fault.CodeNotFound) || (err == nil && a.Run != l.Run.ID) {
-		return action.Action{}, fault.New(fault.NotFound, fault.CodeNotFound, "This run has no such action.", "List the run's actions with countersign__actions_list.")
+		return action.Action{}, none
 	}
 	return a, err
 }
@@ -268,7 +275,7 @@ func (g *Gateway) actionsRetry(ctx context.Context, l capability.Live, args comp
 	if v.reads() {
 		return nil, fault.New(fault.Conflict, fault.CodeConflict, "The tool only reads now, so there is nothing to approve.", "Call the tool itself.")
 	}
-	return g.propose(ctx, l, v, Call{Name: old.Tool, Arguments: old.Arguments}, action.Proposal{
+	return g.propose(ctx, l, v, Call{Name: old.Tool, Arguments: old.Arguments, waiting: args.waiting}, action.Proposal{
 		Key: "retry:" + string(old.ID), ExplicitKey: true, Justification: args.Justification, RetryOf: old.ID, AlwaysAsk: old.State == action.StateClosedUnknown,
 	})
 }

@@ -103,6 +103,8 @@ type Call struct {
 	Arguments     json.RawMessage // nil where there are none
 	Key           string          // the caller's own idempotency key; empty where there is none
 	Justification string          // the agent's words for the approver, may be empty
+
+	waiting *action.Action // of a caller that follows tasks: set in place of a result that is still to come
 }
 
 // Call answers one tool call with an MCP tool result, without a resultType. Only is the connection of the endpoint, empty on the one

@@ -22,13 +22,22 @@ func (g *Gateway) propose(ctx context.Context, l capability.Live, v verified, c 
 		return g.refused(ctx, l, v.target, c, err)
 	}
 	if a.ApprovedByPolicy && a.State == action.StateApproved {
-		return g.send(ctx, a)
+		return g.send(ctx, a, c)
+	}
+	return g.present(a, c)
+}
+
+// present answers with an action as it stands, or tells a caller that follows tasks which one to follow.
+func (g *Gateway) present(a action.Action, c Call) (json.RawMessage, error) {
+	if c.waiting != nil && waits(a.State) {
+		*c.waiting = a
+		return nil, nil
 	}
 	return g.standing(a)
 }
 
 // send hands an action approved by policy to dispatch and waits for it, but not long. The agent's hanging up changes nothing.
-func (g *Gateway) send(ctx context.Context, a action.Action) (json.RawMessage, error) {
+func (g *Gateway) send(ctx context.Context, a action.Action, c Call) (json.RawMessage, error) {
 	type sent struct {
 		a   action.Action
 		err error
@@ -49,7 +58,7 @@ func (g *Gateway) send(ctx context.Context, a action.Action) (json.RawMessage, e
 	select {
 	case s := <-done:
 		if s.err == nil {
-			return g.standing(s.a)
+			return g.present(s.a, c)
 		}
 		refusal = fault.Of(s.err)
 		if refusal.Kind == fault.Internal {
@@ -66,7 +75,7 @@ func (g *Gateway) send(ctx context.Context, a action.Action) (json.RawMessage, e
 	if refusal != nil && now.State == action.StateCancelled && !ours(refusal) && refusal.Code != fault.CodeConflict {
 		return g.ended(now, refusal.Code, refusal.What, refusal.Next) // a fence refused at the claim: its reason says more
 	}
-	return g.standing(now)
+	return g.present(now, c)
 }
 
 // standing answers with an action as it is: its result once there is one, else where it stands and what to do.
@@ -87,7 +96,7 @@ func (g *Gateway) standing(a action.Action) (json.RawMessage, error) {
 		}
 		return say("DONE. Action "+string(a.ID)+" was executed; the service's answer is not known.", g.stateOf(a, "succeeded", 0, nil), false)
 	case action.StateFailed:
-		return g.ended(a, fault.Code(a.ErrorCode), a.ErrorSentence, "Nothing was applied. Correct the call, or try again with countersign__actions_retry.")
+		return g.ended(a, fault.Code(a.ErrorCode), a.ErrorSentence, nothingApplied)
 	case action.StateUncertain:
 		return g.ended(a, fault.UncertainPending, join("Nobody knows yet whether this was applied.", a.ErrorSentence),
 			"Do not do it again in another way: a person settles it. Ask countersign__actions_wait about it, or go on with other work.")
@@ -110,6 +119,8 @@ func (g *Gateway) ended(a action.Action, code fault.Code, what, next string) (js
 	}
 	return say(strings.ToUpper(string(a.State))+" ("+string(code)+"). "+what+" "+next, g.stateOf(a, string(a.State), 0, &refused{code, what, next}), true)
 }
+
+const nothingApplied = "Nothing was applied. Correct the call, or try again with countersign__actions_retry."
 
 // How long an agent should wait before it asks again.
 const (

@@ -24,6 +24,7 @@ const (
 	codeInvalidParams      = -32602
 	codeInternal           = -32603
 	codeHeaderMismatch     = -32020
+	codeMissingCapability  = -32021
 	codeUnsupportedVersion = -32022
 )
 
@@ -134,7 +135,7 @@ func unsupported(bad reply, asked string) reply {
 }
 
 // named are the methods whose Mcp-Name header repeats a member of the params.
-var named = map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+var named = map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri", "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}
 
 func (m *message) standardHeaders(h http.Header) (reply, bool) {
 	bad := reply{id: m.id, status: http.StatusBadRequest}
@@ -148,6 +149,9 @@ func (m *message) standardHeaders(h http.Header) (reply, bool) {
 	name, ok := m.params.text(member)
 	if !ok {
 		return bad.fail(codeInvalidParams, "The params have no "+member+"."), false
+	}
+	if member == "taskId" && len(h.Values("Mcp-Name")) == 0 {
+		return reply{}, true // the official Go client does not know to send it; what no proxy reads misleads none
 	}
 	if given := h.Values("Mcp-Name"); len(given) != 1 || plain(given[0]) != name {
 		return bad.fail(codeHeaderMismatch, "The header Mcp-Name is missing or not the "+member+" in the params."), false

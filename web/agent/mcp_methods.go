@@ -40,6 +40,8 @@ func (m *mcp) answer(r *http.Request, live capability.Live, only connector.Key, 
 		return m.list(r, live, only, msg, a)
 	case msg.method == "server/discover" && msg.modern:
 		return m.discover(a)
+	case msg.modern && (msg.method == "tasks/get" || msg.method == "tasks/update" || msg.method == "tasks/cancel"):
+		return m.tasks(r, live, msg, a)
 	case msg.method == "initialize" && !msg.modern:
 		return m.initialize(msg, a)
 	case msg.method == "ping" && !msg.modern:
@@ -55,7 +57,7 @@ func (m *mcp) answer(r *http.Request, live capability.Live, only connector.Key, 
 func (m *mcp) discover(a reply) reply {
 	versions, _ := json.Marshal(supported) // strings always marshal
 	words, _ := json.Marshal(instructions)
-	a.result = []byte(`{"supportedVersions":` + string(versions) + `,"capabilities":{"tools":{}},"instructions":` + string(words) +
+	a.result = []byte(`{"supportedVersions":` + string(versions) + `,"capabilities":{"tools":{},"extensions":{"` + metaTasks + `":{}}},"instructions":` + string(words) +
 		`,"ttlMs":0,"cacheScope":"private","_meta":{"` + metaServer + `":` + m.self + `}}`)
 	return a
 }
@@ -108,11 +110,22 @@ func (m *mcp) call(r *http.Request, live capability.Live, only connector.Key, ms
 			return m.invalid(msg, a, "The member "+metaJustification+" of _meta is no text of at most 8 KiB.")
 		}
 	}
-	result, err := m.gateway.Call(r.Context(), live, only, c)
+	if !msg.followsTasks() {
+		result, err := m.gateway.Call(r.Context(), live, only, c)
+		if err != nil {
+			return m.failed(r, a, err)
+		}
+		a.result = result
+		return a
+	}
+	result, task, err := m.gateway.CallOrTask(r.Context(), live, only, c)
+	if a.result = result; err == nil && task != nil {
+		a.extra = `"resultType":"task",`
+		a.result, err = json.Marshal(task)
+	}
 	if err != nil {
 		return m.failed(r, a, err)
 	}
-	a.result = result
 	return a
 }
 
