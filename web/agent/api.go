@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"countersign/internal/action"
 	"countersign/internal/audit"
@@ -57,6 +59,10 @@ func (a *API) with(scope servicetoken.Scope, do answers) http.Handler {
 			answer.JSON(w, r, err)
 			return
 		}
+		if err := textOnly(r.URL.Query()); err != nil {
+			answer.JSON(w, r, err)
+			return
+		}
 		status, body, err := do(call{r, token})
 		if err != nil {
 			answer.JSON(w, r, err)
@@ -69,6 +75,18 @@ func (a *API) with(scope servicetoken.Scope, do answers) http.Handler {
 		encoder.SetEscapeHTML(false)
 		_ = encoder.Encode(body) // the status is sent; a reader that went away cannot be told
 	})
+}
+
+// textOnly refuses query values that PostgreSQL could not take as text.
+func textOnly(q url.Values) error {
+	for name, values := range q {
+		for _, v := range append(values, name) {
+			if !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
+				return answer.NotText
+			}
+		}
+	}
+	return nil
 }
 
 // unknownToken is the one answer to every bearer that is not a live service token.
@@ -323,6 +341,9 @@ func jsonBody(r *http.Request) ([]byte, error) {
 
 // decodeStrictly refuses fields that do not exist: a misspelt limit must not be silently no limit.
 func decodeStrictly(raw []byte, into any) error {
+	if err := plainNames(raw); err != nil {
+		return err
+	}
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
@@ -337,6 +358,39 @@ func decodeStrictly(raw []byte, into any) error {
 		return fault.Field(wrong.Field, "“"+wrong.Field+"” must not be a JSON "+wrong.Value+".")
 	}
 	return fault.New(fault.Invalid, fault.CodeInvalid, "The body does not have the described shape.", "See /api/openapi.yaml.").Wrap(err)
+}
+
+// plainNames refuses member names that are not spelt as ours are: the decoder takes "Surface" for "surface", so that a body could hold
+// both, and two readers would see two requests.
+func plainNames(raw []byte) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var value any
+	if err := d.Decode(&value); err != nil {
+		return fault.New(fault.Invalid, fault.CodeInvalid, "The body does not have the described shape.", "See /api/openapi.yaml.").Wrap(err)
+	}
+	return plainNamesIn(value)
+}
+
+func plainNamesIn(value any) error {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, member := range v {
+			if strings.ContainsFunc(name, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {
+				return fault.Field(name, "There is no field “"+name+"” here.")
+			}
+			if err := plainNamesIn(member); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, member := range v {
+			if err := plainNamesIn(member); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // idempotencyKey reads the header as the IETF draft has it (a quoted string), and also the bare form that most clients send.
