@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	"countersign/internal/audit"
 	"countersign/internal/connector"
@@ -290,6 +291,9 @@ func (s *Connections) Rename(ctx context.Context, by identity.Person, a Access, 
 	c, err := s.at(ctx, by.Org, a.Key, a.Version)
 	if err != nil {
 		return Connection{}, err
+	}
+	if strings.TrimSpace(name) == "" {
+		return Connection{}, fault.Field("name", "A connection needs a name.")
 	}
 	if name, err = checkName(name, c.Name); err != nil {
 		return Connection{}, err
