@@ -22,8 +22,10 @@ func staged(t *testing.T, argument string) ActionView {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 11, 30, 13, 54, 0, 0, time.UTC)
-	v := ActionView{Now: now, Run: run.Run{Budget: 3, Used: 1}, Action: action.Action{ID: "act_1", State: action.StateStaged, Tool: "notes_add", ConnectionName: "CRM",
-		Arguments: raw, ArgsDigest: strings.Repeat("a", 64), Definition: strings.Repeat("b", 64), RequestedAt: now.Add(-time.Minute), ExpiresAt: now.Add(time.Hour), Destination: "https://crm.example.com/mcp"}}
+	v := ActionView{Now: now, Run: run.Run{Budget: 3, Used: 1}, Action: action.Action{
+		ID: "act_1", State: action.StateStaged, Tool: "notes_add", ConnectionName: "CRM",
+		Arguments: raw, ArgsDigest: strings.Repeat("a", 64), Definition: strings.Repeat("b", 64), RequestedAt: now.Add(-time.Minute), ExpiresAt: now.Add(time.Hour), Destination: "https://crm.example.com/mcp",
+	}}
 	if v.Arguments, err = wording.Arguments(raw); err != nil {
 		t.Fatal(err)
 	}

@@ -43,8 +43,12 @@ func TestWhatIsNotARequestToReadIsConsequential(t *testing.T) {
 		destructive bool
 		want        string
 	}{
-		{"read", false, "Read"}, {"consequential", false, "Consequential"}, {"consequential", true, "Destructive"},
-		{"", false, "Consequential"}, {"Read", false, "Consequential"}, {"read", true, "Destructive"},
+		{"read", false, "Read"},
+		{"consequential", false, "Consequential"},
+		{"consequential", true, "Destructive"},
+		{"", false, "Consequential"},
+		{"Read", false, "Consequential"},
+		{"read", true, "Destructive"},
 	} {
 		if got := html(t, EffectBadge(c.effect, c.destructive)); !strings.HasSuffix(got, c.want+"</span>") {
 			t.Errorf("%q, destructive %v draws as %s, want %s", c.effect, c.destructive, got, c.want)

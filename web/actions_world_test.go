@@ -77,7 +77,8 @@ func (d *desk) grant(mode policy.Mode) {
 	d.t.Helper()
 	d.connection = d.site.connection(d.org, d.publish())
 	snapshot, err := policy.NewSnapshot([]policy.Pinned{
-		{Tool: "contacts_search", Digest: "d1", Recipe: 1, Effect: policy.Read}, {Tool: "contacts_create", Digest: "d2", Recipe: 1, Effect: policy.Consequential},
+		{Tool: "contacts_search", Digest: "d1", Recipe: 1, Effect: policy.Read},
+		{Tool: "contacts_create", Digest: "d2", Recipe: 1, Effect: policy.Consequential},
 		{Tool: "refund_issue", Digest: "d4", Recipe: 1, Effect: policy.Consequential, Destructive: true},
 	})
 	d.must(err)

@@ -63,8 +63,14 @@ func TestRefusedSignInsReadTheSame(t *testing.T) {
 
 	bodies := map[string]bool{}
 	for _, c := range [][2]string{
-		{"owner@harbor.test", "wrong wrong wrong"}, {"nobody@harbor.test", password}, {"gone@harbor.test", password}, {"member@harbor.test", ""},
-		{"owner@harbor.test", ""}, {"not an address", password}, {"", ""}, {strings.Repeat("x", 4000) + "@harbor.test", password},
+		{"owner@harbor.test", "wrong wrong wrong"},
+		{"nobody@harbor.test", password},
+		{"gone@harbor.test", password},
+		{"member@harbor.test", ""},
+		{"owner@harbor.test", ""},
+		{"not an address", password},
+		{"", ""},
+		{strings.Repeat("x", 4000) + "@harbor.test", password},
 	} {
 		began := time.Now()
 		p := s.browser().post("/sign-in", "email", c[0], "password", c[1]).is(t, http.StatusUnprocessableEntity, "That email and password do not match.")

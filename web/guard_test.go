@@ -144,8 +144,10 @@ func TestOnlyOwnNamesAreAnswered(t *testing.T) {
 		return s.browser().do(r).StatusCode
 	}
 	port := s.server.URL[strings.LastIndex(s.server.URL, ":"):]
-	for host, want := range map[string]int{"127.0.0.1" + port: 200, "localhost" + port: 200, "LOCALHOST" + port: 200, "[::1]" + port: 200,
-		"evil.test" + port: 421, "127.0.0.1": 421, "evil.test": 421, "127.0.0.1" + port + ".evil.test": 421} {
+	for host, want := range map[string]int{
+		"127.0.0.1" + port: 200, "localhost" + port: 200, "LOCALHOST" + port: 200, "[::1]" + port: 200,
+		"evil.test" + port: 421, "127.0.0.1": 421, "evil.test": 421, "127.0.0.1" + port + ".evil.test": 421,
+	} {
 		if got := ask(host, "/sign-in"); got != want {
 			t.Errorf("%s: %d, want %d", host, got, want)
 		}
@@ -160,8 +162,10 @@ func TestHeadersOfEveryAnswer(t *testing.T) {
 	b := s.as("owner@harbor.test")
 	for _, path := range []string{"/", "/sign-in", "/nowhere", "/api/v1/runs/x", "/healthz", "/people"} {
 		h := b.get(path).Header
-		for name, want := range map[string]string{"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
-			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store", "X-Frame-Options": "DENY"} {
+		for name, want := range map[string]string{
+			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+			"X-Content-Type-Options":  "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store", "X-Frame-Options": "DENY",
+		} {
 			if h.Get(name) != want {
 				t.Errorf("%s: %s is %q", path, name, h.Get(name))
 			}

@@ -19,8 +19,10 @@ type meter struct {
 func newMeter(reg prometheus.Registerer) meter {
 	m := meter{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "countersign_http_requests_total", Help: "Requests answered, by route pattern and status."}, []string{"method", "route", "status"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "countersign_http_request_seconds", Help: "Time to answer, by route pattern.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25}}, []string{"method", "route"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "countersign_http_request_seconds", Help: "Time to answer, by route pattern.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25},
+		}, []string{"method", "route"}),
 	}
 	reg.MustRegister(m.requests, m.seconds)
 	return m

@@ -164,8 +164,10 @@ func TestAuditExportRunsNothing(t *testing.T) {
 	s := newSite(t)
 	names := []string{`=HYPERLINK("http://evil.test","x")`, "+1", "-1", "@SUM(A1)", "\t=1", " =1", "fine, \"quoted\"\nline", "|calc"}
 	for _, n := range names {
-		s.must(db.Audit{DB: s.db}.Record(t.Context(), audit.Entry{Org: s.org.ID, Actor: audit.Actor{Kind: audit.ByService, ID: "tok_x", Name: n}, Event: audit.RunStarted, Object: audit.Object{Kind: "run", ID: n},
-			Facts: []audit.Fact{{Name: "=x", Value: "=y"}}}))
+		s.must(db.Audit{DB: s.db}.Record(t.Context(), audit.Entry{
+			Org: s.org.ID, Actor: audit.Actor{Kind: audit.ByService, ID: "tok_x", Name: n}, Event: audit.RunStarted, Object: audit.Object{Kind: "run", ID: n},
+			Facts: []audit.Fact{{Name: "=x", Value: "=y"}},
+		}))
 	}
 	for range 600 { // more than one batch
 		s.must(db.Audit{DB: s.db}.Record(t.Context(), audit.Entry{Org: s.org.ID, Actor: audit.System("filler"), Event: audit.RunEnded, Object: audit.Object{Kind: "run", ID: "run_x"}}))

@@ -105,13 +105,15 @@ func newEmptySite(t *testing.T) *site {
 }
 
 func (s *site) config(origin string) web.Config {
-	return web.Config{PublicURL: origin, Listen: strings.TrimPrefix(origin, "http://"), Sessions: session.NewKeeper(db.Sessions{DB: s.db}, false), Chrome: s.navigation(),
+	return web.Config{
+		PublicURL: origin, Listen: strings.TrimPrefix(origin, "http://"), Sessions: session.NewKeeper(db.Sessions{DB: s.db}, false), Chrome: s.navigation(),
 		Ready: func(ctx context.Context) error {
 			if s.ready != nil {
 				return s.ready(ctx)
 			}
 			return s.db.Ping(ctx)
-		}}
+		},
+	}
 }
 
 func (s *site) navigation() *admin.Navigation {
@@ -140,12 +142,16 @@ func (s *site) handlers(origin string) web.Handlers {
 		Releases: &admin.Releases{Store: releases},
 		Profiles: &admin.Profiles{Store: db.Profiles{DB: s.db}, Connections: connections},
 		Catalog:  &admin.Catalog{Releases: releases, Read: connections, Registry: registry.Trusted()},
-		Connections: &admin.Connections{Service: s.installations(), Vault: credential.NewVault(keys, db.Credentials{DB: s.db}), Trail: trail,
-			Profiles: db.Profiles{DB: s.db}, Actions: db.Actions{DB: s.db}},
+		Connections: &admin.Connections{
+			Service: s.installations(), Vault: credential.NewVault(keys, db.Credentials{DB: s.db}), Trail: trail,
+			Profiles: db.Profiles{DB: s.db}, Actions: db.Actions{DB: s.db},
+		},
 		Actions: inbox,
 		Runs:    &admin.Runs{Store: db.Runs{DB: s.db}, Actions: inbox, Observed: connections},
-		API: &agent.API{Tokens: db.ServiceTokens{DB: s.db}, Runs: db.Runs{DB: s.db}, Actions: db.Actions{DB: s.db}, Connections: connections,
-			Trail: trail, PublicURL: origin},
+		API: &agent.API{
+			Tokens: db.ServiceTokens{DB: s.db}, Runs: db.Runs{DB: s.db}, Actions: db.Actions{DB: s.db}, Connections: connections,
+			Trail: trail, PublicURL: origin,
+		},
 	}
 }
 
@@ -196,8 +202,10 @@ func (s *site) connection(org identity.Org, digest release.Digest) installation.
 	store := db.Connections{DB: s.db}
 	key := connector.NewKey("sandbox-crm")
 	e := audit.Entry{Org: org.ID, Actor: audit.Operator, Event: audit.ConnectionInstalled, Object: audit.Object{Kind: "connection", ID: key.String()}}
-	c, err := store.Install(s.t.Context(), installation.Connection{ID: identity.NewID("con_"), Org: org.ID, Key: key, Integration: "sandbox-crm", Kind: "hosted",
-		Runtime: "sandbox_crm.v1", Release: string(digest), Name: "Sandbox CRM", State: installation.Active, Destination: "https://crm.example.com/mcp", Contract: "token", CreatedBy: "operator"}, nil, e)
+	c, err := store.Install(s.t.Context(), installation.Connection{
+		ID: identity.NewID("con_"), Org: org.ID, Key: key, Integration: "sandbox-crm", Kind: "hosted",
+		Runtime: "sandbox_crm.v1", Release: string(digest), Name: "Sandbox CRM", State: installation.Active, Destination: "https://crm.example.com/mcp", Contract: "token", CreatedBy: "operator",
+	}, nil, e)
 	s.must(err)
 	snapshot, err := policy.NewSnapshot([]policy.Pinned{
 		{Tool: "contacts_search", Digest: "d1", Recipe: 1, Effect: policy.Read},

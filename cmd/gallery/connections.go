@@ -35,8 +35,10 @@ const (
 
 func observed(raw string, first time.Time) installation.Observed {
 	d := provider.Define([]byte(raw))
-	return installation.Observed{Tool: d.Name, Title: d.Title, Description: d.Description, Digest: d.Digest, Recipe: d.Recipe, Raw: d.Raw,
-		Annotations: d.Annotations, Problem: d.Problem, FirstSeen: first, SeenAt: now.Add(-104 * time.Minute)}
+	return installation.Observed{
+		Tool: d.Name, Title: d.Title, Description: d.Description, Digest: d.Digest, Recipe: d.Recipe, Raw: d.Raw,
+		Annotations: d.Annotations, Problem: d.Problem, FirstSeen: first, SeenAt: now.Add(-104 * time.Minute),
+	}
 }
 
 // tools merges what is listed with what was granted, as the product does.

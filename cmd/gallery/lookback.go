@@ -65,9 +65,12 @@ func releasePages() []Entry {
 		{Key: "context7", Name: "Context7", Kind: "hosted", Auth: "none|token", Category: "Code", Runtime: "context7.v1"},
 		{Key: "sandbox-crm", Name: "Sandbox CRM", Kind: "hosted", Auth: "token", Category: "Customers", Runtime: "sandbox_crm.v1"},
 	}
-	changes := release.Changes{From: older.Digest, To: newest.Digest, Added: []release.Named{{Key: "exa", Name: "Exa"}}, Removed: []release.Named{{Key: "old-desk", Name: "Old Desk"}},
+	changes := release.Changes{
+		From: older.Digest, To: newest.Digest, Added: []release.Named{{Key: "exa", Name: "Exa"}}, Removed: []release.Named{{Key: "old-desk", Name: "Old Desk"}},
 		Changed: []release.Change{{Key: "sandbox-crm", Name: "Sandbox CRM", Lines: []release.Line{
-			{Field: "tools.report_export.effect", Text: "The tool report_export was consequential and is a read now.", Widens: true}, {Field: "summary", Text: "The summary is another."}}}}}
+			{Field: "tools.report_export.effect", Text: "The tool report_export was consequential and is a read now.", Widens: true}, {Field: "summary", Text: "The summary is another."},
+		}}},
+	}
 	nasty := changes
 	nasty.Changed = []release.Change{{Key: "sandbox-crm", Name: "Sandbox CRM", Lines: []release.Line{{Field: "summary", Text: hostileText, Widens: true}}}}
 	unread := []release.Unavailable{{Key: "future-thing", Why: fault.List{fault.Field("", "future-thing.toml:3: There is no kind “quantum”.")}}}
@@ -83,8 +86,11 @@ func releasePages() []Entry {
 
 func crm(name string, state installation.State) installation.Connection {
 	snapshot, _ := policies.NewSnapshot([]policies.Pinned{
-		{Tool: "contacts_search", Digest: "a", Effect: policies.Read}, {Tool: "contacts_get", Digest: "a", Effect: policies.Read}, {Tool: "contacts_update", Digest: "a", Effect: policies.Consequential},
-		{Tool: "refund_issue", Digest: "a", Effect: policies.Consequential, Destructive: true}, {Tool: "notes_add", Digest: "a", Effect: policies.Consequential},
+		{Tool: "contacts_search", Digest: "a", Effect: policies.Read},
+		{Tool: "contacts_get", Digest: "a", Effect: policies.Read},
+		{Tool: "contacts_update", Digest: "a", Effect: policies.Consequential},
+		{Tool: "refund_issue", Digest: "a", Effect: policies.Consequential, Destructive: true},
+		{Tool: "notes_add", Digest: "a", Effect: policies.Consequential},
 	})
 	return installation.Connection{Key: "sandbox-crm-k4x7qa", Name: name, State: state, Standing: policies.Standing{Mode: policies.AskUserOnWrite, Snapshot: snapshot}}
 }
@@ -106,7 +112,8 @@ func profilePages() []Entry {
 	offers := []views.ProfileOffer{{Connection: docs()}, {Connection: crm("Sandbox CRM", installation.Active), Used: true, Mode: policies.AskUserOnWrite, Listed: true, Ticked: []string{"contacts_get", "refund_issue", "deals_archive"}}}
 	wrong := views.ProfileView{New: true, Name: "Support Team", Budget: "many", Offers: offers, MayManage: true, Errors: map[string]string{
 		"name": "A profile's name is 1 to 40 lower-case letters, digits and hyphens, starting with a letter.", "budget": "The budget is a whole number, 0 to 10000.",
-		"uses": "You ticked tools of “Sandbox CRM”, but left “every tool” chosen. Choose “only the ones ticked here”, or untick them."}}
+		"uses": "You ticked tools of “Sandbox CRM”, but left “every tool” chosen. Choose “only the ones ticked here”, or untick them.",
+	}}
 	nasty := []views.ProfileOffer{{Connection: crm(lure, installation.Disconnected), Used: true, Listed: true, Ticked: []string{"x\u202ey<script>", "a_tool_with_a_name_that_goes_on_and_on_without_any_place_to_break_it_at_all"}}}
 	stale := views.ProfileView{Name: "support", Version: 3, Department: "Support", Budget: "20", Offers: offers, MayManage: true, Error: "Not saved. Somebody else changed this profile while you read.", Next: "This is how it stands now; make your change again."}
 	return []Entry{
@@ -124,8 +131,10 @@ func profilePages() []Entry {
 
 func overviewAction(id, tool string, state action.State, destructive bool, args string) action.Action {
 	claimed, done := now.Add(-14*time.Minute), now.Add(-40*time.Minute)
-	a := action.Action{ID: action.ID("act_" + id), Tool: tool, ConnectionName: "Sandbox CRM", Effect: policies.Consequential, Destructive: destructive, State: state, Profile: "support", Task: "SUP-481",
-		OnBehalfEmail: "maya@harborpine.test", ArgsDigest: args, RequestedAt: now.Add(-16 * time.Minute), ExpiresAt: now.Add(38 * time.Minute)}
+	a := action.Action{
+		ID: action.ID("act_" + id), Tool: tool, ConnectionName: "Sandbox CRM", Effect: policies.Consequential, Destructive: destructive, State: state, Profile: "support", Task: "SUP-481",
+		OnBehalfEmail: "maya@harborpine.test", ArgsDigest: args, RequestedAt: now.Add(-16 * time.Minute), ExpiresAt: now.Add(38 * time.Minute),
+	}
 	if state != action.StateStaged {
 		a.ClaimedAt = &claimed
 	}
@@ -140,7 +149,8 @@ func overviewPages() []Entry {
 	other := "9c1185a5c5e9fc54612808977ee8f548b2258d31f0c1b8a5c2f4e9d7a6b3c001"
 	ill := docs()
 	ill.Health = installation.Health{TestedAt: ago(time.Minute), What: "Context7 refused the key at 13:20 (401).", Next: "Replace the key.", Since: ago(34 * time.Minute)}
-	full := views.OverviewView{Now: now, MayDecide: true, MayManage: true, Counts: action.Counts{Waiting: 5, Uncertain: 1, Executing: 1},
+	full := views.OverviewView{
+		Now: now, MayDecide: true, MayManage: true, Counts: action.Counts{Waiting: 5, Uncertain: 1, Executing: 1},
 		Waiting:   []action.Action{overviewAction("a", "refund_issue", action.StateStaged, true, digest), overviewAction("b", "notes_add", action.StateStaged, false, other)},
 		Uncertain: []action.Action{overviewAction("c", "refund_issue", action.StateUncertain, true, other)},
 		Held:      []views.HeldBack{{Connection: crm("Sandbox CRM", installation.Active), Tools: []string{"deals_move"}}},

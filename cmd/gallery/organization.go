@@ -41,7 +41,8 @@ func peoplePages() []Entry {
 	const page, one = "People", "Person"
 	alone := []people.Listed{listed("ines@harborpine.test", "Ines Duarte", ago(time.Minute), identity.Owner)}
 	wrong := views.NewPersonForm{Email: "maya@harborpine", Name: "Maya Okafor", WithPassword: true, Errors: map[string]string{
-		"email": "“maya@harborpine” is not an email address.", "role": "Choose at least one role.", "password": "A password has 12 to 200 characters."}}
+		"email": "“maya@harborpine” is not an email address.", "role": "Choose at least one role.", "password": "A password has 12 to 200 characters.",
+	}}
 	member := views.NewPersonForm{Roles: []string{"member"}}
 	handed := views.HandedLink{URL: "http://127.0.0.1:8080/join/3J9xq0vS7Qm2u5Yw8Rk1Zt4Nc6Pb0Hd2Lf5Ga8Jx1Ve", Person: "maya@harborpine.test", Until: now.Add(people.InvitationLife)}
 	nasty := append(staff(), listed("a-very-long-address-that-never-ends-and-has-no-place-to-break@subdomain.harborpine.test", lure, nil, identity.AllRoles...))
@@ -99,8 +100,10 @@ func tokenPages() []Entry {
 
 func settingsPages() []Entry {
 	const page = "Settings"
-	v := views.SettingsView{Person: staff()[4].Person, Org: identity.Org{Slug: "harborpine", Name: "Harbor & Pine"}, PublicURL: "https://countersign.harborpine.test",
-		Release: "sha256:" + digest, Holders: views.Holders(staff())}
+	v := views.SettingsView{
+		Person: staff()[4].Person, Org: identity.Org{Slug: "harborpine", Name: "Harbor & Pine"}, PublicURL: "https://countersign.harborpine.test",
+		Release: "sha256:" + digest, Holders: views.Holders(staff()),
+	}
 	empty := v
 	empty.Release, empty.Holders = "", views.Holders(staff()[:1])
 	failed := v

@@ -21,8 +21,10 @@ var hostileText = "Customer was charged twice for invoice INV-2210, see ticket 5
 	strings.Repeat("history: duplicate of ticket; resolved by refund; same card, same day\n", 12) +
 	strings.Repeat("unbroken", 40)
 
-const before = "name: deals_move\ndescription: Moves a deal to another stage.\narguments:\n  deal_id: text, required\n  stage: one of lead, offer, won, lost\nannotations: readOnlyHint false"
-const after = "name: deals_move\ndescription: Moves a deal to another stage and emails the con\u200btact.\narguments:\n  deal_id: text, required\n  stage: text, required\n  notify: true or false, default true\nannotations: readOnlyHint false"
+const (
+	before = "name: deals_move\ndescription: Moves a deal to another stage.\narguments:\n  deal_id: text, required\n  stage: one of lead, offer, won, lost\nannotations: readOnlyHint false"
+	after  = "name: deals_move\ndescription: Moves a deal to another stage and emails the con\u200btact.\narguments:\n  deal_id: text, required\n  stage: text, required\n  notify: true or false, default true\nannotations: readOnlyHint false"
+)
 
 func timeline() []ui.Event {
 	return []ui.Event{

@@ -13,8 +13,10 @@ import (
 )
 
 func runOf(id, task string, began, left time.Duration, used int) runs.Run {
-	r := runs.Run{ID: runs.ID("run_" + id), Surface: modes.Task, Profile: "support", Task: task, OnBehalfEmail: "maya@harborpine.test", TokenID: "tok_ci",
-		Budget: 10, Used: used, StartedAt: earlier(began), ExpiresAt: now.Add(left)}
+	r := runs.Run{
+		ID: runs.ID("run_" + id), Surface: modes.Task, Profile: "support", Task: task, OnBehalfEmail: "maya@harborpine.test", TokenID: "tok_ci",
+		Budget: 10, Used: used, StartedAt: earlier(began), ExpiresAt: now.Add(left),
+	}
 	if task == "" {
 		r.Surface, r.OnBehalfEmail = modes.Chat, ""
 	}
@@ -26,8 +28,10 @@ func runPages() []Entry {
 	over := runOf("c", "SUP-470", 26*time.Hour, -25*time.Hour, 10)
 	stopped := runOf("d", "SUP-468 \u202e<b>odd</b>", 3*time.Hour, time.Hour, 1)
 	stopped.EndedAt = ago(2 * time.Hour)
-	full := views.RunsView{Now: now, Names: names, Live: []runs.Run{runOf("a", "SUP-481", 29*time.Minute, 31*time.Minute, 4), runOf("b", "", 5*time.Minute, 55*time.Minute, 0)},
-		Past: []runs.Run{stopped, over}, Pager: ui.Cursor{Next: "/runs?before=run_c"}}
+	full := views.RunsView{
+		Now: now, Names: names, Live: []runs.Run{runOf("a", "SUP-481", 29*time.Minute, 31*time.Minute, 4), runOf("b", "", 5*time.Minute, 55*time.Minute, 0)},
+		Past: []runs.Run{stopped, over}, Pager: ui.Cursor{Next: "/runs?before=run_c"},
+	}
 	dead := views.RunView{Run: stopped, Now: now, Behalf: "Maya Okafor", MayAudit: true}
 	return []Entry{
 		{"Runs", "full", views.RunsPage(frame("Runs", "runs"), full)},

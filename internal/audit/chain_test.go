@@ -29,8 +29,10 @@ func chain(t *testing.T, n int) []audit.Link {
 	var prev []byte
 	for i := range n {
 		r := audit.Recorded{
-			Entry: audit.Entry{Org: "org_1", Actor: audit.Operator, Event: audit.ActionStaged, Object: audit.Object{Kind: "action", ID: "act_1"}, Digest: "d",
-				Facts: []audit.Fact{{Name: "tool", Value: "crm/refund"}, {Name: "run", Value: "run_1"}}},
+			Entry: audit.Entry{
+				Org: "org_1", Actor: audit.Operator, Event: audit.ActionStaged, Object: audit.Object{Kind: "action", ID: "act_1"}, Digest: "d",
+				Facts: []audit.Fact{{Name: "tool", Value: "crm/refund"}, {Name: "run", Value: "run_1"}},
+			},
 			ID: int64(100 + i), At: time.Date(2026, 11, 30, 12, 0, i, 5000, time.UTC), Seq: int64(i + 1),
 		}
 		mac, err := audit.Seal(key("k"), prev, r)

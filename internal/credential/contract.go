@@ -38,8 +38,10 @@ func Token(name, format string) (Contract, error) {
 }
 
 // steering are headers a credential may not ride in: they decide where a request goes or how it is framed.
-var steering = []string{"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Accept", "Accept-Encoding", "Upgrade", "Te", "Trailer",
-	"Mcp-Method", "Mcp-Name", "Mcp-Protocol-Version", "Mcp-Session-Id"}
+var steering = []string{
+	"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Accept", "Accept-Encoding", "Upgrade", "Te", "Trailer",
+	"Mcp-Method", "Mcp-Name", "Mcp-Protocol-Version", "Mcp-Session-Id",
+}
 
 // NewContract checks the headers of a contract. An empty one is valid: the service is open.
 func NewContract(headers ...Header) (Contract, error) {

@@ -42,10 +42,19 @@ func values(s string) map[string]secret.Value {
 
 func TestContractsThatWouldSteerARequestAreRefused(t *testing.T) {
 	for _, h := range []Header{
-		{TokenField, "", "{secret}"}, {TokenField, "X Y", "{secret}"}, {TokenField, "X:Y", "{secret}"}, {TokenField, "X-Key\r\nHost", "{secret}"},
-		{TokenField, "Host", "{secret}"}, {TokenField, "host", "{secret}"}, {TokenField, "Content-Length", "{secret}"}, {TokenField, "Transfer-Encoding", "{secret}"},
-		{TokenField, "mcp-session-id", "{secret}"}, {TokenField, "Authorization", "Bearer"}, {TokenField, "Authorization", "{secret}{secret}"},
-		{TokenField, "Authorization", "Bearer {secret}\r\nX: y"}, {"", "Authorization", "Bearer {secret}"},
+		{TokenField, "", "{secret}"},
+		{TokenField, "X Y", "{secret}"},
+		{TokenField, "X:Y", "{secret}"},
+		{TokenField, "X-Key\r\nHost", "{secret}"},
+		{TokenField, "Host", "{secret}"},
+		{TokenField, "host", "{secret}"},
+		{TokenField, "Content-Length", "{secret}"},
+		{TokenField, "Transfer-Encoding", "{secret}"},
+		{TokenField, "mcp-session-id", "{secret}"},
+		{TokenField, "Authorization", "Bearer"},
+		{TokenField, "Authorization", "{secret}{secret}"},
+		{TokenField, "Authorization", "Bearer {secret}\r\nX: y"},
+		{"", "Authorization", "Bearer {secret}"},
 	} {
 		if _, err := NewContract(h); !fault.Is(err, fault.CodeInvalid) {
 			t.Errorf("%q was accepted", h)

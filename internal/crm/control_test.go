@@ -168,12 +168,26 @@ func TestResetRestoresEverything(t *testing.T) {
 func TestControlRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	c := start(t)
 	for _, tc := range []struct{ path, body string }{
-		{"/faults", ``}, {"/faults", `{`}, {"/faults", `{} {}`}, {"/faults", `[]`}, {"/faults", `{"tool":"wait","mode":"explode","times":1}`},
-		{"/faults", `{"tool":"wait","times":1}`}, {"/faults", `{"tool":"no_such","mode":"hang","times":1}`}, {"/faults", `{"mode":"hang"}`},
-		{"/faults", `{"tool":"wait","mode":"hang","times":0}`}, {"/faults", `{"tool":"wait","mode":"hang","times":-1}`}, {"/faults", `{"tool":"wait","mode":"hang","times":1.5}`},
-		{"/faults", `{"tool":"wait","mode":"hang","times":1001}`}, {"/faults", `{"tool":"wait","mode":"slow","seconds":-1}`}, {"/faults", `{"tool":"wait","mode":"slow","seconds":601}`},
+		{"/faults", ``},
+		{"/faults", `{`},
+		{"/faults", `{} {}`},
+		{"/faults", `[]`},
+		{"/faults", `{"tool":"wait","mode":"explode","times":1}`},
+		{"/faults", `{"tool":"wait","times":1}`},
+		{"/faults", `{"tool":"no_such","mode":"hang","times":1}`},
+		{"/faults", `{"mode":"hang"}`},
+		{"/faults", `{"tool":"wait","mode":"hang","times":0}`},
+		{"/faults", `{"tool":"wait","mode":"hang","times":-1}`},
+		{"/faults", `{"tool":"wait","mode":"hang","times":1.5}`},
+		{"/faults", `{"tool":"wait","mode":"hang","times":1001}`},
+		{"/faults", `{"tool":"wait","mode":"slow","seconds":-1}`},
+		{"/faults", `{"tool":"wait","mode":"slow","seconds":601}`},
 		{"/faults", `{"tool":"wait","mode":"slow","second":1}`},
-		{"/tools", `{"patch":{}}`}, {"/tools", `{"name":"x"}`}, {"/tools", `{"name":"x","patch":[]}`}, {"/tools", `{"name":"x","patch":"y"}`}, {"/tools", `{"name":"x","patch":null}`},
+		{"/tools", `{"patch":{}}`},
+		{"/tools", `{"name":"x"}`},
+		{"/tools", `{"name":"x","patch":[]}`},
+		{"/tools", `{"name":"x","patch":"y"}`},
+		{"/tools", `{"name":"x","patch":null}`},
 		{"/tools", `{"name":"` + strings.Repeat("n", 300) + `","patch":{}}`},
 	} {
 		status, body := c.control(http.MethodPost, tc.path, tc.body)

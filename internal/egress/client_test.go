@@ -269,8 +269,10 @@ func TestWaysForAnAnswerToBeLostAreTold(t *testing.T) {
 
 func TestErrorsQuoteNothingOfAnUpstream(t *testing.T) {
 	const canary = "canary-of-the-upstream"
-	for _, answer := range []string{canary + "\r\n", "HTTP/1.1 " + canary + "\r\n\r\n", "HTTP/1.1 200 OK\r\n" + canary + "\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: " + canary + "\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: " + canary + "\r\n\r\n", "HTTP/" + canary + " 200 OK\r\n\r\n"} {
+	for _, answer := range []string{
+		canary + "\r\n", "HTTP/1.1 " + canary + "\r\n\r\n", "HTTP/1.1 200 OK\r\n" + canary + "\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: " + canary + "\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: " + canary + "\r\n\r\n", "HTTP/" + canary + " 200 OK\r\n\r\n",
+	} {
 		url, _ := raw(t, func(_ int64, c net.Conn) { _, _ = io.WriteString(c, answer); _ = c.Close() })
 		both(t, operator(t, url), Options{}, func(t *testing.T, c *http.Client) {
 			_, r, err := send(t, t.Context(), c, url)
@@ -357,6 +359,7 @@ func TestReadsKeepConnectionsAndWritesDoNot(t *testing.T) {
 type editor struct{ refuse error }
 
 func (e editor) Edit(r *http.Request) error { r.Header.Set("Authorization", "mark"); return e.refuse }
+
 func (e editor) Body(b io.Reader) io.Reader {
 	all, err := io.ReadAll(b)
 	return io.MultiReader(strings.NewReader(strings.ReplaceAll(string(all), "mark", "----")), errReader{err})

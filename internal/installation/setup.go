@@ -126,4 +126,6 @@ func checkName(name, otherwise string) (string, error) {
 }
 
 // hidden characters make one name look like another's: it stands on approval pages and in titles, where nothing can mark them.
-func hidden(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == 0x2028 || r == 0x2029 }
+func hidden(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == 0x2028 || r == 0x2029
+}

@@ -39,19 +39,27 @@ func Decide(c Call) Verdict {
 	case !c.Minted:
 		return notGranted
 	case c.Surface != Task && c.Effect != Read:
-		return Verdict{Refuse, fault.ConsequentialInChat, "A chat run may not change anything in an outside service; nothing was staged.",
-			"Ask for a task run: there this call can be staged for a person's approval."}
+		return Verdict{
+			Refuse, fault.ConsequentialInChat, "A chat run may not change anything in an outside service; nothing was staged.",
+			"Ask for a task run: there this call can be staged for a person's approval.",
+		}
 	case !c.Reachable:
-		return Verdict{Refuse, fault.ConnectionUnavailable, "This connection does not work right now.",
-			"Go on without it. An admin sees what is wrong on the connection's page."}
+		return Verdict{
+			Refuse, fault.ConnectionUnavailable, "This connection does not work right now.",
+			"Go on without it. An admin sees what is wrong on the connection's page.",
+		}
 	case c.Effect != Read && c.Mode == ReadOnly:
-		return Verdict{Refuse, fault.ReadOnlyConnection, "An admin has set this connection to read only.",
-			"Use its read tools, or ask an admin to allow writing."}
+		return Verdict{
+			Refuse, fault.ReadOnlyConnection, "An admin has set this connection to read only.",
+			"Use its read tools, or ask an admin to allow writing.",
+		}
 	case !c.Granted:
 		return notGranted
 	case !c.SamePin:
-		return Verdict{Refuse, fault.DefinitionChanged, "This tool's definition changed and is held back until a person has reviewed it.",
-			"Go on without it, or ask an admin to review the change on the connection's page."}
+		return Verdict{
+			Refuse, fault.DefinitionChanged, "This tool's definition changed and is held back until a person has reviewed it.",
+			"Go on without it, or ask an admin to review the change on the connection's page.",
+		}
 	case c.Effect == Read:
 		return Verdict{Do: Pass, Reason: "It only reads."}
 	case c.Mode == AskUserOnWrite:

@@ -49,8 +49,10 @@ func every(visit func(policy.Call)) {
 		for _, effect := range []policy.Effect{policy.Read, policy.Consequential} {
 			for _, mode := range policy.Modes {
 				for bits := range 16 {
-					visit(policy.Call{Surface: surface, Effect: effect, Mode: mode,
-						Minted: bits&1 == 0, Reachable: bits&2 == 0, Granted: bits&4 == 0, SamePin: bits&8 == 0})
+					visit(policy.Call{
+						Surface: surface, Effect: effect, Mode: mode,
+						Minted: bits&1 == 0, Reachable: bits&2 == 0, Granted: bits&4 == 0, SamePin: bits&8 == 0,
+					})
 				}
 			}
 		}

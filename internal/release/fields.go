@@ -17,14 +17,18 @@ func diffManifest(a, b manifest.Manifest) []Line {
 		if old, was := a.Policy(t.Name); was {
 			out = append(out, diffFields("tools."+t.Name+".", flat(old), flat(t), toolWidens)...)
 		} else {
-			out = append(out, Line{Field: "tools." + t.Name, After: effect(t), Widens: t.Effect == policy.Read,
-				Text: "“" + t.Name + "” is now reviewed: " + effect(t) + "."})
+			out = append(out, Line{
+				Field: "tools." + t.Name, After: effect(t), Widens: t.Effect == policy.Read,
+				Text: "“" + t.Name + "” is now reviewed: " + effect(t) + ".",
+			})
 		}
 	}
 	for _, t := range a.Tools {
 		if _, is := b.Policy(t.Name); !is {
-			out = append(out, Line{Field: "tools." + t.Name, Before: effect(t), Widens: t.Effect == policy.Consequential,
-				Text: "“" + t.Name + "” is no longer reviewed (it was " + effect(t) + "); what the service says of it counts from now on."})
+			out = append(out, Line{
+				Field: "tools." + t.Name, Before: effect(t), Widens: t.Effect == policy.Consequential,
+				Text: "“" + t.Name + "” is no longer reviewed (it was " + effect(t) + "); what the service says of it counts from now on.",
+			})
 		}
 	}
 	a.Tools, b.Tools = nil, nil

@@ -113,8 +113,16 @@ func TestMoney(t *testing.T) {
 		raw      string
 		want     string
 	}{
-		{"EUR", 2, "24000", "€240.00"}, {"USD", 2, "24000", "$240.00"}, {"GBP", 2, "5", "£0.05"}, {"EUR", 2, "0", "€0.00"}, {"EUR", 2, "-24000", "−€240.00"},
-		{"JPY", 0, "24000", "JPY\u00a024,000"}, {"CHF", 2, "125000", "CHF\u00a01,250.00"}, {"BHD", 3, "1500", "BHD\u00a01.500"}, {"CLF", 4, "12", "CLF\u00a00.0012"}, {"CAD", 2, "100", "CAD\u00a01.00"},
+		{"EUR", 2, "24000", "€240.00"},
+		{"USD", 2, "24000", "$240.00"},
+		{"GBP", 2, "5", "£0.05"},
+		{"EUR", 2, "0", "€0.00"},
+		{"EUR", 2, "-24000", "−€240.00"},
+		{"JPY", 0, "24000", "JPY\u00a024,000"},
+		{"CHF", 2, "125000", "CHF\u00a01,250.00"},
+		{"BHD", 3, "1500", "BHD\u00a01.500"},
+		{"CLF", 4, "12", "CLF\u00a00.0012"},
+		{"CAD", 2, "100", "CAD\u00a01.00"},
 		{"EUR", 2, "123456789012345678901234567890", "€1,234,567,890,123,456,789,012,345,678.90"},
 	} {
 		a := wording.Argument{Name: "n", Kind: wording.Number, Raw: c.raw}
@@ -125,8 +133,12 @@ func TestMoney(t *testing.T) {
 	}
 	eur := manifest.Money{Argument: "n", Currency: "EUR", MinorUnits: 2}
 	for _, a := range []wording.Argument{
-		{Name: "n", Kind: wording.Text, Raw: `"24000"`, Text: "24000"}, {Name: "n", Kind: wording.Number, Raw: "1.5"}, {Name: "n", Kind: wording.Number, Raw: "1e3"},
-		{Name: "n", Kind: wording.Null, Raw: "null"}, {Name: "other", Kind: wording.Number, Raw: "5"}, {Name: "n", Kind: wording.Number, Raw: ""},
+		{Name: "n", Kind: wording.Text, Raw: `"24000"`, Text: "24000"},
+		{Name: "n", Kind: wording.Number, Raw: "1.5"},
+		{Name: "n", Kind: wording.Number, Raw: "1e3"},
+		{Name: "n", Kind: wording.Null, Raw: "null"},
+		{Name: "other", Kind: wording.Number, Raw: "5"},
+		{Name: "n", Kind: wording.Number, Raw: ""},
 	} {
 		if got, ok := wording.Money(eur, a); ok {
 			t.Errorf("%+v is read as %q", a, got)
@@ -157,7 +169,9 @@ func TestArguments(t *testing.T) {
 		{Name: "a", Kind: wording.Text, Raw: `"line\nbreak ` + "\u202e" + `"`, Text: "line\nbreak \u202e"},
 		{Name: "b", Kind: wording.Number, Raw: "12345678901234567890.10"},
 		{Name: "c", Kind: wording.Structure, Raw: `[1,{"d":null}]`},
-		{Name: "e", Kind: wording.Truth, Raw: "false"}, {Name: "f", Kind: wording.Null, Raw: "null"}, {Name: "é", Kind: wording.Structure, Raw: "{}"},
+		{Name: "e", Kind: wording.Truth, Raw: "false"},
+		{Name: "f", Kind: wording.Null, Raw: "null"},
+		{Name: "é", Kind: wording.Structure, Raw: "{}"},
 	}
 	if len(got) != len(want) {
 		t.Fatalf("%d arguments, want %d", len(got), len(want))

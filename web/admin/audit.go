@@ -96,8 +96,10 @@ func (a *Audit) walk(r *Request) (views.ChainCheck, error) {
 
 // readFilter reads the filter of an address. A part that cannot be read is said beside its field and filters nothing.
 func readFilter(q url.Values) (views.AuditFilter, audit.Filter) {
-	typed := views.AuditFilter{Actor: bounded200(q.Get("actor")), Event: bounded200(q.Get("event")), Object: bounded200(q.Get("object")),
-		From: bounded200(q.Get("from")), Until: bounded200(q.Get("until")), Errors: map[string]string{}}
+	typed := views.AuditFilter{
+		Actor: bounded200(q.Get("actor")), Event: bounded200(q.Get("event")), Object: bounded200(q.Get("object")),
+		From: bounded200(q.Get("from")), Until: bounded200(q.Get("until")), Errors: map[string]string{},
+	}
 	f := audit.Filter{Actor: typed.Actor, Event: typed.Event, Object: typed.Object}
 	var err error
 	if typed.From != "" {

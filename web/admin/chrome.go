@@ -39,8 +39,10 @@ const reviewsFor = 5 * time.Second
 // Viewer is who is signed in and what waits for them.
 func (n *Navigation) Viewer(ctx context.Context, s session.Session) layout.Viewer {
 	p := s.Person
-	v := layout.Viewer{Name: p.Name, Email: p.Email, OrgName: s.Org.Name, Roles: RoleWords(p.Roles),
-		MayManage: p.May(identity.Manage), MayAudit: p.May(identity.ReadAudit), MayDecide: p.May(identity.Decide)}
+	v := layout.Viewer{
+		Name: p.Name, Email: p.Email, OrgName: s.Org.Name, Roles: RoleWords(p.Roles),
+		MayManage: p.May(identity.Manage), MayAudit: p.May(identity.ReadAudit), MayDecide: p.May(identity.Decide),
+	}
 	note := func(err error) {
 		if err != nil {
 			answer.Log(ctx, answer.Of(err), "navigation")

@@ -120,8 +120,10 @@ func (d *Doors) letIn(c echo.Context, a people.Account, email, address string) e
 	if err := d.Attempts.SignInSucceeded(c.Request().Context(), email, address); err != nil {
 		return err
 	}
-	e := audit.Entry{Org: a.Org.ID, Actor: audit.Person(a.Person), Event: audit.SignedIn, Object: personObject(a.Person),
-		Facts: []audit.Fact{{Name: "address", Value: address}}}
+	e := audit.Entry{
+		Org: a.Org.ID, Actor: audit.Person(a.Person), Event: audit.SignedIn, Object: personObject(a.Person),
+		Facts: []audit.Fact{{Name: "address", Value: address}},
+	}
 	if err := d.Sessions.SignIn(c.Response(), c.Request(), session.Session{Person: a.Person, Org: a.Org}, e); err != nil {
 		return err
 	}
@@ -131,8 +133,10 @@ func (d *Doors) letIn(c echo.Context, a people.Account, email, address string) e
 func (d *Doors) refuse(c echo.Context, a people.Account, began time.Time) error {
 	ctx := c.Request().Context()
 	if a.Person.ID != "" {
-		e := audit.Entry{Org: a.Org.ID, Actor: audit.System("sign-in"), Event: audit.SignInRefused, Object: personObject(a.Person),
-			Facts: []audit.Fact{{Name: "address", Value: c.RealIP()}}}
+		e := audit.Entry{
+			Org: a.Org.ID, Actor: audit.System("sign-in"), Event: audit.SignInRefused, Object: personObject(a.Person),
+			Facts: []audit.Fact{{Name: "address", Value: c.RealIP()}},
+		}
 		if err := d.Trail.Record(ctx, e); err != nil {
 			return err
 		}
@@ -164,8 +168,10 @@ func (d *Doors) again(c echo.Context, status int, what, next string) error {
 	if len(email) > 254 {
 		email = ""
 	}
-	return showDoor(c, status, views.SignIn(views.SignInView{Email: email, Error: what, Next: next,
-		To: carried(session.OwnPath(c.Request().PostFormValue("to"))), Theme: Theme(c.Request())}))
+	return showDoor(c, status, views.SignIn(views.SignInView{
+		Email: email, Error: what, Next: next,
+		To: carried(session.OwnPath(c.Request().PostFormValue("to"))), Theme: Theme(c.Request()),
+	}))
 }
 
 // carried leaves out the way that needs no carrying.

@@ -63,8 +63,10 @@ func csvRow(e audit.Recorded) []string {
 	if e.Seq > 0 {
 		position = strconv.FormatInt(e.Seq, 10)
 	}
-	row := []string{strconv.FormatInt(e.ID, 10), position, e.At.UTC().Format(time.RFC3339Nano), string(e.Actor.Kind), e.Actor.ID, e.Actor.Name,
-		string(e.Event), e.Object.Kind, e.Object.ID, e.Digest, strings.Join(facts, "; "), hex.EncodeToString(e.MAC)}
+	row := []string{
+		strconv.FormatInt(e.ID, 10), position, e.At.UTC().Format(time.RFC3339Nano), string(e.Actor.Kind), e.Actor.ID, e.Actor.Name,
+		string(e.Event), e.Object.Kind, e.Object.ID, e.Digest, strings.Join(facts, "; "), hex.EncodeToString(e.MAC),
+	}
 	for i := range row {
 		row[i] = inert(row[i])
 	}

@@ -108,8 +108,10 @@ func invitationView(c echo.Context, a people.Account) views.InvitationView {
 	if name == "" {
 		name = a.Person.Name
 	}
-	return views.InvitationView{Action: "/join/" + c.Param("link"), Email: a.Person.Email, OrgName: a.Org.Name, Roles: RoleWords(a.Person.Roles),
-		Name: name, Reset: a.PasswordHash != "", Theme: Theme(c.Request())}
+	return views.InvitationView{
+		Action: "/join/" + c.Param("link"), Email: a.Person.Email, OrgName: a.Org.Name, Roles: RoleWords(a.Person.Roles),
+		Name: name, Reset: a.PasswordHash != "", Theme: Theme(c.Request()),
+	}
 }
 
 // RoleWords is roles as people say them: "owner", "approver and auditor".

@@ -35,9 +35,11 @@ type things struct {
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	s := sharedServer(t)
-	sc := &scene{s: s, db: s.database(t), owner: s.signedIn(t, "owner@sandbox.test", s.password(t, "owner@sandbox.test")),
+	sc := &scene{
+		s: s, db: s.database(t), owner: s.signedIn(t, "owner@sandbox.test", s.password(t, "owner@sandbox.test")),
 		auditor:  s.signedIn(t, "auditor@sandbox.test", s.password(t, "auditor@sandbox.test")),
-		approver: s.signedIn(t, "approver@sandbox.test", s.password(t, "approver@sandbox.test"))}
+		approver: s.signedIn(t, "approver@sandbox.test", s.password(t, "approver@sandbox.test")),
+	}
 	sc.own = sc.furnish(t, sc.owner, "support", s.sandbox.Connections[0].Key, s.sandbox.Token, "admin@sandbox.test")
 
 	const email = "owner@beyond.example"

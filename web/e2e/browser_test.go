@@ -102,8 +102,12 @@ type view struct {
 
 var (
 	desk  = view{"1280-light", 1280, 800, playwright.ColorSchemeLight, false}
-	views = []view{{"360-light", 360, 760, playwright.ColorSchemeLight, false}, {"360-dark", 360, 760, playwright.ColorSchemeDark, false},
-		desk, {"1280-dark", 1280, 800, playwright.ColorSchemeDark, false}}
+	views = []view{
+		{"360-light", 360, 760, playwright.ColorSchemeLight, false},
+		{"360-dark", 360, 760, playwright.ColorSchemeDark, false},
+		desk,
+		{"1280-dark", 1280, 800, playwright.ColorSchemeDark, false},
+	}
 )
 
 // person is somebody in front of a browser of their own, which stays open as long as the server runs.

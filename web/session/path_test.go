@@ -11,8 +11,10 @@ func TestOwnPath(t *testing.T) {
 			t.Errorf("%q became %q", own, got)
 		}
 	}
-	for _, other := range []string{"", "people", "//evil.test", "///evil.test", "/\\evil.test", "\\/evil.test", "/\tx", "/x\ny", "/x y", "/é", "https://evil.test", "javascript:alert(1)",
-		"/%2f%2fevil.test/..//", "/%5cevil.test", "/sign-in?to=/x", "/sign-out", "/x#y", "/%zz", "/" + strings.Repeat("x", 2000), " /x"} {
+	for _, other := range []string{
+		"", "people", "//evil.test", "///evil.test", "/\\evil.test", "\\/evil.test", "/\tx", "/x\ny", "/x y", "/é", "https://evil.test", "javascript:alert(1)",
+		"/%2f%2fevil.test/..//", "/%5cevil.test", "/sign-in?to=/x", "/sign-out", "/x#y", "/%zz", "/" + strings.Repeat("x", 2000), " /x",
+	} {
 		if got := OwnPath(other); got != "/" && got != "/%2f%2fevil.test/..//" {
 			t.Errorf("%q led to %q", other, got)
 		}

@@ -90,7 +90,7 @@ func headersFor(list []binding, arguments json.RawMessage) map[string]string {
 }
 
 func argument(object json.RawMessage, path []string) (string, bool) {
-	var current = object
+	current := object
 	for _, name := range path {
 		var m map[string]json.RawMessage
 		if json.Unmarshal(current, &m) != nil {

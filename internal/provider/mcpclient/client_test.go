@@ -41,8 +41,10 @@ func (w *world) exam() *providertest.World {
 			return "contacts_get"
 		},
 		Restore: func(t *testing.T) { w.order(t, http.MethodPost, "/reset", "") },
-		Faults: []providertest.Fault{providertest.ApplyThenHang, providertest.ApplyThenReset, providertest.ApplyThen500, providertest.ApplyThenTruncate,
-			providertest.Reject, providertest.Hang, providertest.Reset, providertest.Slow},
+		Faults: []providertest.Fault{
+			providertest.ApplyThenHang, providertest.ApplyThenReset, providertest.ApplyThen500, providertest.ApplyThenTruncate,
+			providertest.Reject, providertest.Hang, providertest.Reset, providertest.Slow,
+		},
 		Definite: rejection.MatchString,
 	}
 }
