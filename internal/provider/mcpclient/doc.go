@@ -96,12 +96,15 @@ func (c *Client) Test(ctx context.Context, conn *provider.Conn) (provider.Findin
 		return f, err
 	}
 	f.Tools = len(tools)
+	probe, offered := conn.Settings.Probe, false
 	for _, t := range tools {
+		offered = offered || probe != nil && t.Name == probe.Tool
 		if t.Problem != "" {
 			f.Broken++
 		}
 	}
-	if probe := conn.Settings.Probe; probe != nil {
+	// A service that no longer offers the probe still works; it only proves nothing about the credential.
+	if offered {
 		r, err := l.read(ctx, *probe)
 		if err != nil {
 			return f, err
