@@ -68,6 +68,12 @@ func (o Outcome) WithAnswer(result json.RawMessage) Outcome {
 	return o
 }
 
+// WithProviderCode keeps the provider's own error code among the evidence.
+func (o Outcome) WithProviderCode(code string) Outcome {
+	o.evidence.ProviderCode = code
+	return o
+}
+
 // Kind is succeeded, failed or uncertain.
 func (o Outcome) Kind() OutcomeKind {
 	if o.kind == "" {

