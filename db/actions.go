@@ -57,15 +57,20 @@ func (s Actions) transition(ctx context.Context, org identity.OrgID, f func(t st
 	return actionOf(out), nil
 }
 
-// held is an action with the rows its fences depend on, all locked.
+// held is an action with the rows its fences depend on, all locked, and the switch held.
 type held struct {
+	standing   frozen
 	connection rows.Connection
 	run        rows.Run
 	action     rows.Action
 }
 
-// hold locks the connection against changes, then the run, then the action: the order of everybody who locks more than one of them.
+// hold takes the kill switch as it is, locks the connection against changes, then the run, then the action: the order of everybody who
+// locks more than one of them.
 func (t step) hold(ctx context.Context, id action.ID) (h held, err error) {
+	if h.standing, err = t.standing(ctx); err != nil {
+		return h, err
+	}
 	place, err := t.q.ActionPlace(ctx, t.org, string(id))
 	if err != nil {
 		return h, orAbsent(err, "action")
@@ -90,6 +95,14 @@ func (t step) lock(ctx context.Context, id action.ID) (rows.Action, error) {
 		return rows.Action{}, err
 	}
 	return t.q.ActionLock(ctx, string(id))
+}
+
+// lockOpen is lock for an action that may meet its expiry: with the switch held, no freeze begins while its clock is read.
+func (t step) lockOpen(ctx context.Context, id action.ID) (rows.Action, error) {
+	if _, err := t.standing(ctx); err != nil {
+		return rows.Action{}, err
+	}
+	return t.lock(ctx, id)
 }
 
 // record writes the one audit row of a transition. reason is a person's words, kept as a fact of its own.

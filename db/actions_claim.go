@@ -54,6 +54,9 @@ func (t step) claimable(ctx context.Context, h held, p present) (*fault.Error, e
 	if _, expired, err := t.expireIfDue(ctx, h.action); err != nil || expired {
 		return action.NotClaimable, err
 	}
+	if refused := h.standing.refuse(h.action.Profile, h.action.ConnectionKey); refused != nil {
+		return refused, nil
+	}
 	if p.definition == "" || p.destination == "" {
 		return fault.New(fault.Unavailable, fault.ConnectionUnavailable, "What the connection offers now is not known; nothing was sent.", ""), nil
 	}
@@ -183,7 +186,7 @@ func (s Actions) each(ctx context.Context, door string, f func(t step, a rows.Ac
 		done := false
 		err := s.inOrg(ctx, w.Org, func(tx pgx.Tx) error {
 			t := begun(tx, w.Org)
-			a, err := t.lock(ctx, w.ID)
+			a, err := t.lockOpen(ctx, w.ID)
 			if err == nil {
 				done, err = f(t, a)
 			}

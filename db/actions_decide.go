@@ -25,6 +25,9 @@ func (s Actions) Approve(ctx context.Context, d action.Decision) (action.Action,
 		if refused, err := t.decidable(ctx, d, h.action); refused != nil || err != nil {
 			return h.action, refused, err
 		}
+		if refused := h.standing.refuse(h.action.Profile, h.action.ConnectionKey); refused != nil {
+			return h.action, refused, nil
+		}
 		j, err := t.facts(ctx, h.run, h.connection, subjectOf(h.action), present{})
 		if err != nil {
 			return h.action, nil, err
@@ -50,7 +53,7 @@ func (s Actions) Deny(ctx context.Context, d action.Decision) (action.Action, er
 		return action.Action{}, err
 	}
 	return s.transition(ctx, d.Org, func(t step) (rows.Action, *fault.Error, error) {
-		a, err := t.lock(ctx, d.Action)
+		a, err := t.lockOpen(ctx, d.Action)
 		if err != nil {
 			return a, nil, err
 		}
@@ -94,7 +97,7 @@ func (s Actions) Cancel(ctx context.Context, d action.Decision) (action.Action, 
 		return action.Action{}, err
 	}
 	return s.transition(ctx, d.Org, func(t step) (rows.Action, *fault.Error, error) {
-		a, err := t.lock(ctx, d.Action)
+		a, err := t.lockOpen(ctx, d.Action)
 		if err != nil {
 			return a, nil, err
 		}

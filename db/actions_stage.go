@@ -43,6 +43,10 @@ func (s Actions) Stage(ctx context.Context, p action.Proposal) (action.Action, b
 
 // stage is Stage after the first look: with the connection and the run locked nobody else can create an action of this key.
 func (t step) stage(ctx context.Context, p action.Proposal) (after rows.Action, created bool, refused *fault.Error, err error) {
+	standing, err := t.standing(ctx)
+	if err != nil {
+		return after, false, nil, err
+	}
 	c, r, err := t.holdFor(ctx, p)
 	if err != nil {
 		return after, false, nil, err
@@ -54,6 +58,9 @@ func (t step) stage(ctx context.Context, p action.Proposal) (after rows.Action, 
 	if policy.Surface(r.Surface) != policy.Task {
 		return after, false, fault.New(fault.Forbidden, fault.ConsequentialInChat, "A chat run may not change anything in an outside service; nothing was staged.",
 			"Ask for a task run: there this call can be staged for a person's approval."), nil
+	}
+	if refused := standing.refuse(r.Profile, c.Key); refused != nil {
+		return after, false, refused, nil
 	}
 	again, refused, err := t.retried(ctx, p)
 	if err != nil || refused != nil {
@@ -168,7 +175,7 @@ func checkProposal(p action.Proposal) error {
 // CancelByRun implements action.Stager. Cancelling twice is fine.
 func (s Actions) CancelByRun(ctx context.Context, org identity.OrgID, r run.ID, id action.ID) (action.Action, error) {
 	return s.transition(ctx, org, func(t step) (rows.Action, *fault.Error, error) {
-		a, err := t.lock(ctx, id)
+		a, err := t.lockOpen(ctx, id)
 		switch {
 		case err != nil:
 			return a, nil, err

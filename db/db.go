@@ -27,6 +27,7 @@ const (
 	lockAddress int32 = 3 // sign-in attempts from an address; always after lockAccount
 	lockChain   int32 = 4 // sealing one organization's trail
 	lockPublish int32 = 5 // publishing a catalog: rare, and one at a time
+	// 6 is used by the functions hold_switch and press_switch: the kill switch of one organization
 )
 
 // DB is the connected database. It is safe for concurrent use.

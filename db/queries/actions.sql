@@ -1,8 +1,9 @@
 -- name: ActionByID :one
-SELECT sqlc.embed(actions), clock_timestamp()::timestamptz AS now FROM actions WHERE org_id = @org_id AND id = @id;
+-- ActionByID reads an action with its own clock, which a freeze stops.
+SELECT sqlc.embed(actions), action_clock(org_id, profile, connection_key)::timestamptz AS now FROM actions WHERE org_id = @org_id AND id = @id;
 
 -- name: ActionByKey :one
-SELECT sqlc.embed(actions), clock_timestamp()::timestamptz AS now FROM actions WHERE org_id = @org_id AND run_id = @run_id AND idempotency_key = @idempotency_key;
+SELECT sqlc.embed(actions), action_clock(org_id, profile, connection_key)::timestamptz AS now FROM actions WHERE org_id = @org_id AND run_id = @run_id AND idempotency_key = @idempotency_key;
 
 -- name: ActionPlace :one
 -- ActionPlace finds the rows that are locked before the action itself.
@@ -50,12 +51,12 @@ RETURNING *;
 -- name: ActionDeny :one
 UPDATE actions SET state = 'denied', version = version + 1, decided_by = @decided_by, decided_by_name = @decided_by_name,
        decided_at = clock_timestamp(), finished_at = clock_timestamp(), reason = @reason, budget_held = false
-WHERE id = @id AND state = 'staged' AND version = @version AND args_digest = @args_digest AND expires_at > clock_timestamp()
+WHERE id = @id AND state = 'staged' AND version = @version AND args_digest = @args_digest AND expires_at > action_clock(org_id, profile, connection_key)
 RETURNING *;
 
 -- name: ActionExpire :one
 UPDATE actions SET state = 'expired', version = version + 1, finished_at = clock_timestamp(), budget_held = false
-WHERE id = @id AND state IN ('staged', 'approved') AND expires_at <= clock_timestamp()
+WHERE id = @id AND state IN ('staged', 'approved') AND expires_at <= action_clock(org_id, profile, connection_key)
 RETURNING *;
 
 -- name: ActionCancel :one
@@ -89,8 +90,8 @@ WHERE id = @id AND state = @from_state AND version = @version
 RETURNING *;
 
 -- name: ActionListNewest :many
-SELECT sqlc.embed(a), clock_timestamp()::timestamptz AS now FROM actions a
-WHERE a.org_id = @org_id AND (cardinality(@states::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() THEN 'expired' ELSE a.state END = ANY (@states))
+SELECT sqlc.embed(a), action_clock(a.org_id, a.profile, a.connection_key)::timestamptz AS now FROM actions a
+WHERE a.org_id = @org_id AND (cardinality(@states::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() AND a.expires_at <= action_clock(a.org_id, a.profile, a.connection_key) THEN 'expired' ELSE a.state END = ANY (@states))
   AND (@run_id::text = '' OR a.run_id = @run_id) AND (@connection::text = '' OR a.connection_key = @connection)
   AND (@digest::text = '' OR a.args_digest = @digest)
   AND (@before::text = '' OR (a.requested_at, a.id) < (SELECT b.requested_at, b.id FROM actions b WHERE b.id = @before))
@@ -98,8 +99,8 @@ ORDER BY a.requested_at DESC, a.id DESC
 LIMIT @most;
 
 -- name: ActionListDue :many
-SELECT sqlc.embed(a), clock_timestamp()::timestamptz AS now FROM actions a
-WHERE a.org_id = @org_id AND (cardinality(@states::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() THEN 'expired' ELSE a.state END = ANY (@states))
+SELECT sqlc.embed(a), action_clock(a.org_id, a.profile, a.connection_key)::timestamptz AS now FROM actions a
+WHERE a.org_id = @org_id AND (cardinality(@states::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() AND a.expires_at <= action_clock(a.org_id, a.profile, a.connection_key) THEN 'expired' ELSE a.state END = ANY (@states))
   AND (@run_id::text = '' OR a.run_id = @run_id) AND (@connection::text = '' OR a.connection_key = @connection)
   AND (@digest::text = '' OR a.args_digest = @digest)
   AND (@before::text = '' OR (a.expires_at, a.id) > (SELECT b.expires_at, b.id FROM actions b WHERE b.id = @before))
@@ -107,7 +108,7 @@ ORDER BY a.expires_at, a.id
 LIMIT @most;
 
 -- name: ActionCount :one
-SELECT count(*) FILTER (WHERE state = 'staged' AND expires_at > clock_timestamp())::integer AS waiting,
+SELECT count(*) FILTER (WHERE state = 'staged' AND (expires_at > clock_timestamp() OR expires_at > action_clock(org_id, profile, connection_key)))::integer AS waiting,
        count(*) FILTER (WHERE state = 'uncertain')::integer AS uncertain,
        count(*) FILTER (WHERE state = 'executing')::integer AS executing
 FROM actions WHERE org_id = @org_id AND state IN ('staged', 'uncertain', 'executing');

@@ -87,7 +87,7 @@ func (q *Queries) ActionApprove(ctx context.Context, arg ActionApproveParams) (A
 }
 
 const actionByID = `-- name: ActionByID :one
-SELECT actions.id, actions.org_id, actions.version, actions.state, actions.resolution, actions.run_id, actions.task, actions.profile, actions.on_behalf_of, actions.on_behalf_email, actions.token_owner, actions.connection_id, actions.connection_key, actions.connection_name, actions.integration, actions.release_digest, actions.destination, actions.tool, actions.effect, actions.destructive, actions.definition, actions.arguments, actions.args_digest, actions.idempotency_key, actions.explicit_key, actions.snapshot_version, actions.justification, actions.retry_of, actions.requested_at, actions.expires_at, actions.approved_digest, actions.approved_by_policy, actions.decided_by, actions.decided_by_name, actions.decided_at, actions.reason, actions.claimed_at, actions.lease_until, actions.finished_at, actions.settles_at, actions.result, actions.error_code, actions.error_sentence, actions.evidence, actions.budget_held, clock_timestamp()::timestamptz AS now FROM actions WHERE org_id = $1 AND id = $2
+SELECT actions.id, actions.org_id, actions.version, actions.state, actions.resolution, actions.run_id, actions.task, actions.profile, actions.on_behalf_of, actions.on_behalf_email, actions.token_owner, actions.connection_id, actions.connection_key, actions.connection_name, actions.integration, actions.release_digest, actions.destination, actions.tool, actions.effect, actions.destructive, actions.definition, actions.arguments, actions.args_digest, actions.idempotency_key, actions.explicit_key, actions.snapshot_version, actions.justification, actions.retry_of, actions.requested_at, actions.expires_at, actions.approved_digest, actions.approved_by_policy, actions.decided_by, actions.decided_by_name, actions.decided_at, actions.reason, actions.claimed_at, actions.lease_until, actions.finished_at, actions.settles_at, actions.result, actions.error_code, actions.error_sentence, actions.evidence, actions.budget_held, action_clock(org_id, profile, connection_key)::timestamptz AS now FROM actions WHERE org_id = $1 AND id = $2
 `
 
 type ActionByIDRow struct {
@@ -95,6 +95,7 @@ type ActionByIDRow struct {
 	Now    time.Time
 }
 
+// ActionByID reads an action with its own clock, which a freeze stops.
 func (q *Queries) ActionByID(ctx context.Context, orgID string, iD string) (ActionByIDRow, error) {
 	row := q.db.QueryRow(ctx, actionByID, orgID, iD)
 	var i ActionByIDRow
@@ -150,7 +151,7 @@ func (q *Queries) ActionByID(ctx context.Context, orgID string, iD string) (Acti
 }
 
 const actionByKey = `-- name: ActionByKey :one
-SELECT actions.id, actions.org_id, actions.version, actions.state, actions.resolution, actions.run_id, actions.task, actions.profile, actions.on_behalf_of, actions.on_behalf_email, actions.token_owner, actions.connection_id, actions.connection_key, actions.connection_name, actions.integration, actions.release_digest, actions.destination, actions.tool, actions.effect, actions.destructive, actions.definition, actions.arguments, actions.args_digest, actions.idempotency_key, actions.explicit_key, actions.snapshot_version, actions.justification, actions.retry_of, actions.requested_at, actions.expires_at, actions.approved_digest, actions.approved_by_policy, actions.decided_by, actions.decided_by_name, actions.decided_at, actions.reason, actions.claimed_at, actions.lease_until, actions.finished_at, actions.settles_at, actions.result, actions.error_code, actions.error_sentence, actions.evidence, actions.budget_held, clock_timestamp()::timestamptz AS now FROM actions WHERE org_id = $1 AND run_id = $2 AND idempotency_key = $3
+SELECT actions.id, actions.org_id, actions.version, actions.state, actions.resolution, actions.run_id, actions.task, actions.profile, actions.on_behalf_of, actions.on_behalf_email, actions.token_owner, actions.connection_id, actions.connection_key, actions.connection_name, actions.integration, actions.release_digest, actions.destination, actions.tool, actions.effect, actions.destructive, actions.definition, actions.arguments, actions.args_digest, actions.idempotency_key, actions.explicit_key, actions.snapshot_version, actions.justification, actions.retry_of, actions.requested_at, actions.expires_at, actions.approved_digest, actions.approved_by_policy, actions.decided_by, actions.decided_by_name, actions.decided_at, actions.reason, actions.claimed_at, actions.lease_until, actions.finished_at, actions.settles_at, actions.result, actions.error_code, actions.error_sentence, actions.evidence, actions.budget_held, action_clock(org_id, profile, connection_key)::timestamptz AS now FROM actions WHERE org_id = $1 AND run_id = $2 AND idempotency_key = $3
 `
 
 type ActionByKeyRow struct {
@@ -436,7 +437,7 @@ func (q *Queries) ActionConclude(ctx context.Context, arg ActionConcludeParams) 
 }
 
 const actionCount = `-- name: ActionCount :one
-SELECT count(*) FILTER (WHERE state = 'staged' AND expires_at > clock_timestamp())::integer AS waiting,
+SELECT count(*) FILTER (WHERE state = 'staged' AND (expires_at > clock_timestamp() OR expires_at > action_clock(org_id, profile, connection_key)))::integer AS waiting,
        count(*) FILTER (WHERE state = 'uncertain')::integer AS uncertain,
        count(*) FILTER (WHERE state = 'executing')::integer AS executing
 FROM actions WHERE org_id = $1 AND state IN ('staged', 'uncertain', 'executing')
@@ -458,7 +459,7 @@ func (q *Queries) ActionCount(ctx context.Context, orgID string) (ActionCountRow
 const actionDeny = `-- name: ActionDeny :one
 UPDATE actions SET state = 'denied', version = version + 1, decided_by = $1, decided_by_name = $2,
        decided_at = clock_timestamp(), finished_at = clock_timestamp(), reason = $3, budget_held = false
-WHERE id = $4 AND state = 'staged' AND version = $5 AND args_digest = $6 AND expires_at > clock_timestamp()
+WHERE id = $4 AND state = 'staged' AND version = $5 AND args_digest = $6 AND expires_at > action_clock(org_id, profile, connection_key)
 RETURNING id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held
 `
 
@@ -533,7 +534,7 @@ func (q *Queries) ActionDeny(ctx context.Context, arg ActionDenyParams) (Action,
 
 const actionExpire = `-- name: ActionExpire :one
 UPDATE actions SET state = 'expired', version = version + 1, finished_at = clock_timestamp(), budget_held = false
-WHERE id = $1 AND state IN ('staged', 'approved') AND expires_at <= clock_timestamp()
+WHERE id = $1 AND state IN ('staged', 'approved') AND expires_at <= action_clock(org_id, profile, connection_key)
 RETURNING id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held
 `
 
@@ -780,8 +781,8 @@ func (q *Queries) ActionInsert(ctx context.Context, arg ActionInsertParams) (Act
 }
 
 const actionListDue = `-- name: ActionListDue :many
-SELECT a.id, a.org_id, a.version, a.state, a.resolution, a.run_id, a.task, a.profile, a.on_behalf_of, a.on_behalf_email, a.token_owner, a.connection_id, a.connection_key, a.connection_name, a.integration, a.release_digest, a.destination, a.tool, a.effect, a.destructive, a.definition, a.arguments, a.args_digest, a.idempotency_key, a.explicit_key, a.snapshot_version, a.justification, a.retry_of, a.requested_at, a.expires_at, a.approved_digest, a.approved_by_policy, a.decided_by, a.decided_by_name, a.decided_at, a.reason, a.claimed_at, a.lease_until, a.finished_at, a.settles_at, a.result, a.error_code, a.error_sentence, a.evidence, a.budget_held, clock_timestamp()::timestamptz AS now FROM actions a
-WHERE a.org_id = $1 AND (cardinality($2::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() THEN 'expired' ELSE a.state END = ANY ($2))
+SELECT a.id, a.org_id, a.version, a.state, a.resolution, a.run_id, a.task, a.profile, a.on_behalf_of, a.on_behalf_email, a.token_owner, a.connection_id, a.connection_key, a.connection_name, a.integration, a.release_digest, a.destination, a.tool, a.effect, a.destructive, a.definition, a.arguments, a.args_digest, a.idempotency_key, a.explicit_key, a.snapshot_version, a.justification, a.retry_of, a.requested_at, a.expires_at, a.approved_digest, a.approved_by_policy, a.decided_by, a.decided_by_name, a.decided_at, a.reason, a.claimed_at, a.lease_until, a.finished_at, a.settles_at, a.result, a.error_code, a.error_sentence, a.evidence, a.budget_held, action_clock(a.org_id, a.profile, a.connection_key)::timestamptz AS now FROM actions a
+WHERE a.org_id = $1 AND (cardinality($2::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() AND a.expires_at <= action_clock(a.org_id, a.profile, a.connection_key) THEN 'expired' ELSE a.state END = ANY ($2))
   AND ($3::text = '' OR a.run_id = $3) AND ($4::text = '' OR a.connection_key = $4)
   AND ($5::text = '' OR a.args_digest = $5)
   AND ($6::text = '' OR (a.expires_at, a.id) > (SELECT b.expires_at, b.id FROM actions b WHERE b.id = $6))
@@ -880,8 +881,8 @@ func (q *Queries) ActionListDue(ctx context.Context, arg ActionListDueParams) ([
 }
 
 const actionListNewest = `-- name: ActionListNewest :many
-SELECT a.id, a.org_id, a.version, a.state, a.resolution, a.run_id, a.task, a.profile, a.on_behalf_of, a.on_behalf_email, a.token_owner, a.connection_id, a.connection_key, a.connection_name, a.integration, a.release_digest, a.destination, a.tool, a.effect, a.destructive, a.definition, a.arguments, a.args_digest, a.idempotency_key, a.explicit_key, a.snapshot_version, a.justification, a.retry_of, a.requested_at, a.expires_at, a.approved_digest, a.approved_by_policy, a.decided_by, a.decided_by_name, a.decided_at, a.reason, a.claimed_at, a.lease_until, a.finished_at, a.settles_at, a.result, a.error_code, a.error_sentence, a.evidence, a.budget_held, clock_timestamp()::timestamptz AS now FROM actions a
-WHERE a.org_id = $1 AND (cardinality($2::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() THEN 'expired' ELSE a.state END = ANY ($2))
+SELECT a.id, a.org_id, a.version, a.state, a.resolution, a.run_id, a.task, a.profile, a.on_behalf_of, a.on_behalf_email, a.token_owner, a.connection_id, a.connection_key, a.connection_name, a.integration, a.release_digest, a.destination, a.tool, a.effect, a.destructive, a.definition, a.arguments, a.args_digest, a.idempotency_key, a.explicit_key, a.snapshot_version, a.justification, a.retry_of, a.requested_at, a.expires_at, a.approved_digest, a.approved_by_policy, a.decided_by, a.decided_by_name, a.decided_at, a.reason, a.claimed_at, a.lease_until, a.finished_at, a.settles_at, a.result, a.error_code, a.error_sentence, a.evidence, a.budget_held, action_clock(a.org_id, a.profile, a.connection_key)::timestamptz AS now FROM actions a
+WHERE a.org_id = $1 AND (cardinality($2::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() AND a.expires_at <= action_clock(a.org_id, a.profile, a.connection_key) THEN 'expired' ELSE a.state END = ANY ($2))
   AND ($3::text = '' OR a.run_id = $3) AND ($4::text = '' OR a.connection_key = $4)
   AND ($5::text = '' OR a.args_digest = $5)
   AND ($6::text = '' OR (a.requested_at, a.id) < (SELECT b.requested_at, b.id FROM actions b WHERE b.id = $6))

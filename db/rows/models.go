@@ -6,6 +6,8 @@ package rows
 
 import (
 	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 type Action struct {
@@ -121,6 +123,21 @@ type Credential struct {
 	Fingerprint  string
 	Last4        string
 	CreatedAt    time.Time
+}
+
+type Freeze struct {
+	ID           string
+	OrgID        string
+	Scope        string
+	Key          string
+	Since        time.Time
+	ByID         string
+	ByName       string
+	Reason       string
+	LiftedAt     *time.Time
+	LiftedByID   *string
+	LiftedByName *string
+	LiftedIn     pgtype.Uint64
 }
 
 type ObservedTool struct {
