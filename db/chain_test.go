@@ -89,17 +89,27 @@ func TestVerifyNamesTheFirstBadRow(t *testing.T) {
 		"a deleted entry":  {"DELETE FROM audit_entries WHERE id = $1", at(6), 7, is(6), "deleted"},
 		"the last deleted": {"DELETE FROM audit_entries WHERE id = $1", at(9), 10, is(9), "deleted"},
 		"a deleted seal":   {"DELETE FROM audit_seals WHERE entry_id = $1", at(6), 7, is(7), "deleted"},
-		"an entry and its seal deleted": {"WITH e AS (DELETE FROM audit_entries WHERE id = $1) DELETE FROM audit_seals WHERE entry_id = $1",
-			at(6), 7, is(7), "deleted"},
-		"pointed elsewhere": {"UPDATE audit_seals SET entry_id = -1 WHERE entry_id = $1",
-			at(3), 4, func([]int64) int64 { return -1 }, "deleted"},
+		"an entry and its seal deleted": {
+			"WITH e AS (DELETE FROM audit_entries WHERE id = $1) DELETE FROM audit_seals WHERE entry_id = $1",
+			at(6), 7, is(7), "deleted",
+		},
+		"pointed elsewhere": {
+			"UPDATE audit_seals SET entry_id = -1 WHERE entry_id = $1",
+			at(3), 4, func([]int64) int64 { return -1 }, "deleted",
+		},
 		"moved to another organization": {"UPDATE audit_entries SET org_id = (SELECT max(id) FROM orgs WHERE slug = 'other') WHERE id = $1", at(2), 3, is(2), ""},
-		"truncated": {"WITH s AS (DELETE FROM audit_seals WHERE entry_id >= $1 AND org_id = $2) DELETE FROM audit_entries WHERE id >= $1 AND org_id = $2",
-			func(ids []int64) []any { return []any{ids[7], nil} }, 8, func([]int64) int64 { return 0 }, "truncated"},
-		"slipped in": {"INSERT INTO audit_entries (org_id, actor_kind, actor_id, actor_name, event, object_kind, object_id) VALUES ($2, 'person', '', '', 'x.y', '', '')",
-			func([]int64) []any { return []any{nil, nil} }, 0, nil, "around the product"},
-		"taken before its seal": {"INSERT INTO audit_pending (org_id, entry_id) VALUES ($2, 999999)",
-			func([]int64) []any { return []any{nil, nil} }, 0, func([]int64) int64 { return 999999 }, "before it was sealed"},
+		"truncated": {
+			"WITH s AS (DELETE FROM audit_seals WHERE entry_id >= $1 AND org_id = $2) DELETE FROM audit_entries WHERE id >= $1 AND org_id = $2",
+			func(ids []int64) []any { return []any{ids[7], nil} }, 8, func([]int64) int64 { return 0 }, "truncated",
+		},
+		"slipped in": {
+			"INSERT INTO audit_entries (org_id, actor_kind, actor_id, actor_name, event, object_kind, object_id) VALUES ($2, 'person', '', '', 'x.y', '', '')",
+			func([]int64) []any { return []any{nil, nil} }, 0, nil, "around the product",
+		},
+		"taken before its seal": {
+			"INSERT INTO audit_pending (org_id, entry_id) VALUES ($2, 999999)",
+			func([]int64) []any { return []any{nil, nil} }, 0, func([]int64) int64 { return 999999 }, "before it was sealed",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -14,8 +14,10 @@ import (
 )
 
 func read(org identity.Org, n int) audit.Entry {
-	return audit.Entry{Org: org.ID, Actor: audit.Actor{Kind: audit.ByAgent, ID: "run_1", Name: "run"}, Event: audit.ToolRead,
-		Object: audit.Object{Kind: "tool", ID: fmt.Sprint(n)}, Facts: make([]audit.Fact, n%4)}
+	return audit.Entry{
+		Org: org.ID, Actor: audit.Actor{Kind: audit.ByAgent, ID: "run_1", Name: "run"}, Event: audit.ToolRead,
+		Object: audit.Object{Kind: "tool", ID: fmt.Sprint(n)}, Facts: make([]audit.Fact, n%4),
+	}
 }
 
 // reads counts stored reads, and how many different ones they are.

@@ -161,8 +161,9 @@ func (m *message) standardHeaders(h http.Header) (reply, bool) {
 
 // plain decodes a header value that was wrapped because it is not plain ASCII.
 func plain(value string) string {
-	inner, ok := strings.CutPrefix(value, "=?base64?")
-	if inner, ok = strings.CutSuffix(inner, "?="); !ok {
+	inner, wrapped := strings.CutPrefix(value, "=?base64?")
+	inner, closed := strings.CutSuffix(inner, "?=")
+	if !wrapped || !closed {
 		return value
 	}
 	raw, err := base64.StdEncoding.DecodeString(inner)
