@@ -152,6 +152,11 @@ func (t step) cancelOfConnection(ctx context.Context, connection string, keep fu
 	if err != nil {
 		return err
 	}
+	for _, u := range undecided { // every run before any row of the ledger, which somebody who holds a run may be waiting for
+		if _, err := t.q.RunLock(ctx, t.org, u.RunID); err != nil {
+			return err
+		}
+	}
 	for _, u := range undecided {
 		a, err := t.lock(ctx, action.ID(u.ID))
 		if err != nil {
@@ -191,6 +196,7 @@ func actionOf(r rows.Action) action.Action {
 		Justification: r.Justification, RetryOf: action.ID(text(r.RetryOf)), ApprovedByPolicy: r.ApprovedByPolicy,
 		RequestedAt: r.RequestedAt, ExpiresAt: r.ExpiresAt, DecidedBy: identity.PersonID(text(r.DecidedBy)), DecidedByName: text(r.DecidedByName),
 		DecidedAt: r.DecidedAt, Reason: r.Reason, ClaimedAt: r.ClaimedAt, LeaseUntil: r.LeaseUntil, FinishedAt: r.FinishedAt, SettlesAt: r.SettlesAt,
+		Approvers: text(r.Approvers), Needed: int(r.SignaturesNeeded), Spends: spendsOf(r), Touched: touchedOf(r),
 		Result: json.RawMessage(r.Result), ErrorCode: r.ErrorCode, ErrorSentence: r.ErrorSentence,
 	}
 	if r.Evidence != nil {

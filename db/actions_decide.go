@@ -17,33 +17,17 @@ func (s Actions) Approve(ctx context.Context, d action.Decision) (action.Action,
 	if err != nil {
 		return action.Action{}, err
 	}
-	return s.transition(ctx, d.Org, func(t step) (rows.Action, *fault.Error, error) {
+	var signed []action.Signature
+	a, err := s.transition(ctx, d.Org, func(t step) (after rows.Action, refused *fault.Error, err error) {
 		h, err := t.hold(ctx, d.Action)
 		if err != nil {
 			return h.action, nil, err
 		}
-		if refused, err := t.decidable(ctx, d, h.action); refused != nil || err != nil {
-			return h.action, refused, err
-		}
-		if refused := h.standing.refuse(h.action.Profile, h.action.ConnectionKey); refused != nil {
-			return h.action, refused, nil
-		}
-		j, err := t.facts(ctx, h.run, h.connection, subjectOf(h.action), present{})
-		if err != nil {
-			return h.action, nil, err
-		}
-		if refused := action.Judge(action.AtApproval, j.facts); refused != nil {
-			return h.action, refused, nil
-		}
-		after, err := t.q.ActionApprove(ctx, rows.ActionApproveParams{
-			ID: h.action.ID, Version: int32(d.Version), ArgsDigest: d.ArgsDigest,
-			DecidedBy: optional(d.By.ID), DecidedByName: optional(storable(d.By.Display())), Reason: storable(reason),
-		})
-		if err != nil {
-			return h.action, nil, orStale(err)
-		}
-		return after, nil, t.record(ctx, action.StateStaged, after, audit.Person(d.By), "", reason)
+		after, signed, refused, err = t.approve(ctx, h, d, reason)
+		return after, refused, err
 	})
+	a.Signatures = signed
+	return a, err
 }
 
 // Deny implements action.Decider.
@@ -57,37 +41,28 @@ func (s Actions) Deny(ctx context.Context, d action.Decision) (action.Action, er
 		if err != nil {
 			return a, nil, err
 		}
-		if refused, err := t.decidable(ctx, d, a); refused != nil || err != nil {
-			return a, refused, err
-		}
-		after, err := t.q.ActionDeny(ctx, rows.ActionDenyParams{
-			ID: a.ID, Version: int32(d.Version), ArgsDigest: d.ArgsDigest,
-			DecidedBy: optional(d.By.ID), DecidedByName: optional(storable(d.By.Display())), Reason: storable(reason),
-		})
-		if err != nil {
-			return a, nil, orStale(err)
-		}
-		return after, nil, t.record(ctx, action.StateStaged, after, audit.Person(d.By), "", reason)
+		return t.deny(ctx, a, d, reason)
 	})
 }
 
 // decidable asks whether this person may decide on this action at all, whether somebody was quicker, whether its time has passed, and
 // whether the person saw what is there. The order matters: who may not decide learns nothing more.
-func (t step) decidable(ctx context.Context, d action.Decision, a rows.Action) (*fault.Error, error) {
-	if refused := action.MayDecide(d.By, actionOf(a)); refused != nil {
-		return refused, nil
+func (t step) decidable(ctx context.Context, d action.Decision, row rows.Action) (action.Action, *fault.Error, error) {
+	a, refused, err := t.mayDecide(ctx, d.By, row)
+	if refused != nil || err != nil {
+		return a, refused, err
 	}
-	if a.State != string(action.StateStaged) {
-		return passedBy(a), nil
+	if row.State != string(action.StateStaged) {
+		return a, passedBy(row), nil
 	}
-	after, expired, err := t.expireIfDue(ctx, a)
+	after, expired, err := t.expireIfDue(ctx, row)
 	if err != nil {
-		return nil, err
+		return a, nil, err
 	}
 	if expired {
-		return passedBy(after), nil
+		return a, passedBy(after), nil
 	}
-	return d.SawThis(actionOf(a)), nil
+	return a, d.SawThis(a), nil
 }
 
 // Cancel implements action.Decider.
@@ -134,8 +109,8 @@ func (s Actions) Settle(ctx context.Context, d action.Settlement) (action.Action
 		if err != nil {
 			return a, nil, err
 		}
-		if refused := action.MayDecide(d.By, actionOf(a)); refused != nil {
-			return a, refused, nil
+		if _, refused, err := t.mayDecide(ctx, d.By, a); refused != nil || err != nil {
+			return a, refused, err
 		}
 		if a.State != string(action.StateUncertain) {
 			return a, passedBy(a), nil

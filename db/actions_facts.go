@@ -6,6 +6,7 @@ import (
 
 	"countersign/db/rows"
 	"countersign/internal/action"
+	"countersign/internal/manifest"
 	"countersign/internal/policy"
 	"countersign/internal/profile"
 )
@@ -18,11 +19,13 @@ type subject struct {
 	destination string
 	arguments   []byte
 	argsDigest  string
+	spends      manifest.Amount
+	touched     manifest.Touched
 	reserved    bool
 }
 
 func subjectOf(a rows.Action) subject {
-	return subject{a.ID, a.Tool, a.Definition, a.Destination, a.Arguments, a.ArgsDigest, a.BudgetHeld}
+	return subject{a.ID, a.Tool, a.Definition, a.Destination, a.Arguments, a.ArgsDigest, spendsOf(a), touchedOf(a), a.BudgetHeld}
 }
 
 // present is what the caller found out about the outside just now.
@@ -37,6 +40,7 @@ type judged struct {
 	facts       action.Facts
 	mode        policy.Mode // of the connection, narrowed by the profile
 	destructive bool
+	asked       asked
 }
 
 // facts reads everything the fences judge. The run and the connection are locked, so what is read holds until the commit.
@@ -46,6 +50,14 @@ func (t step) facts(ctx context.Context, r rows.Run, c rows.Connection, s subjec
 	})
 	if err != nil {
 		return judged{}, err
+	}
+	who, err := t.asked(ctx, r, c, s)
+	if err != nil {
+		return judged{}, err
+	}
+	outside := p.outsideResource
+	if outside == "" {
+		outside = s.touched.Outside(who.bound, who.allowed)
 	}
 	use := useOf(f.ProfileMode, f.ProfileTools)
 	mode := use.Narrow(policy.Standing{Mode: policy.Mode(c.Mode)}).Mode
@@ -59,16 +71,16 @@ func (t step) facts(ctx context.Context, r rows.Run, c rows.Connection, s subjec
 		destination = s.destination
 	}
 	return judged{
-		mode: mode, destructive: f.PinnedDestructive != nil && *f.PinnedDestructive,
+		mode: mode, asked: who, destructive: f.PinnedDestructive != nil && *f.PinnedDestructive,
 		facts: action.Facts{
-			Now: f.Now, RunLive: r.EndedAt == nil && f.Now.Before(r.ExpiresAt), SameTask: true, // a run's task never changes, and a trigger compares it
+			Now: f.Now, RunLive: r.EndedAt == nil && f.Now.Before(r.ExpiresAt), BehalfActive: who.behalfActive, SameTask: true, // a run's task never changes, and a trigger compares it
 			ProfileAllows:   f.InProfile && allowsWriting(use, s.tool),
-			OutsideResource: p.outsideResource,
+			OutsideResource: outside,
 			Granted:         f.MintedDigest != nil && f.PinnedDigest != nil,
 			SameDefinition:  s.definition == text(f.PinnedDigest) && s.definition == text(f.MintedDigest) && s.definition == live,
 			SameDestination: s.destination == c.Destination && s.destination == destination,
 			Mode:            mode, ConnectionActive: c.State == "active", NeedsConsent: c.State == "needs_consent",
-			Reserved: s.reserved, Budget: int(r.Budget), Used: int(r.ConsequentialUsed),
+			Reserved: s.reserved, Budget: int(r.Budget), Used: int(r.ConsequentialUsed), Day: who.day, Spends: s.spends,
 			UncertainEqual: action.ID(f.UncertainEqual),
 		},
 	}, nil

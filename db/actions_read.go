@@ -14,8 +14,11 @@ import (
 func (s Actions) Action(ctx context.Context, org identity.OrgID, id action.ID) (a action.Action, err error) {
 	err = s.readOrg(ctx, org, func(tx pgx.Tx) error {
 		row, err := rows.New(tx).ActionByID(ctx, string(org), string(id))
+		if err != nil {
+			return orAbsent(err, "action")
+		}
 		a = shown(actionOf(row.Action), row.Now)
-		return orAbsent(err, "action")
+		return signers(ctx, rows.New(tx), org, &a)
 	})
 	return a, err
 }
@@ -23,7 +26,7 @@ func (s Actions) Action(ctx context.Context, org identity.OrgID, id action.ID) (
 // Actions implements action.Reader.
 func (s Actions) Actions(ctx context.Context, org identity.OrgID, f action.Filter) (out []action.Action, err error) {
 	p := rows.ActionListNewestParams{
-		OrgID: string(org), States: []string{}, RunID: string(f.Run), Connection: string(f.Connection), Digest: f.Digest, Before: string(f.Before), Most: limitOf(f.Limit, 50, 200),
+		OrgID: string(org), States: []string{}, RunID: string(f.Run), Connection: string(f.Connection), Digest: f.Digest, Before: string(f.Before), Tool: f.Tool, Undecided: f.Undecided, Most: limitOf(f.Limit, 50, 200),
 	}
 	for _, s := range f.States {
 		p.States = append(p.States, string(s))
@@ -35,13 +38,19 @@ func (s Actions) Actions(ctx context.Context, org identity.OrgID, f action.Filte
 			for _, r := range found {
 				out = append(out, shown(actionOf(r.Action), r.Now))
 			}
-			return err
+			if err != nil {
+				return err
+			}
+			return signersOfAll(ctx, q, org, out)
 		}
 		found, err := q.ActionListNewest(ctx, p)
 		for _, r := range found {
 			out = append(out, shown(actionOf(r.Action), r.Now))
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return signersOfAll(ctx, q, org, out)
 	})
 	return out, err
 }

@@ -14,6 +14,7 @@ import (
 	"countersign/internal/audit"
 	"countersign/internal/fault"
 	"countersign/internal/identity"
+	"countersign/internal/manifest"
 	"countersign/internal/policy"
 	"countersign/internal/run"
 )
@@ -66,7 +67,7 @@ func (t step) stage(ctx context.Context, p action.Proposal) (after rows.Action, 
 	if err != nil || refused != nil {
 		return after, false, refused, err
 	}
-	j, err := t.facts(ctx, r, c, subject{"", p.Tool, p.Definition, p.Destination, p.Arguments, p.ArgsDigest, false},
+	j, err := t.facts(ctx, r, c, subject{"", p.Tool, p.Definition, p.Destination, p.Arguments, p.ArgsDigest, p.Spends, p.Touched, false},
 		present{p.Definition, p.Destination, p.OutsideResource})
 	if err != nil {
 		return after, false, nil, err
@@ -75,8 +76,11 @@ func (t step) stage(ctx context.Context, p action.Proposal) (after rows.Action, 
 	if refused := action.Judge(action.AtStage, j.facts); refused != nil {
 		return after, false, refused, nil
 	}
-	byPolicy := j.mode == policy.Autonomous && !p.AlwaysAsk && !again
-	after, err = t.insert(ctx, p, r, c, j.destructive, byPolicy)
+	byPolicy := j.mode == policy.Autonomous && !p.AlwaysAsk && !again && !j.asked.people()
+	after, err = t.insert(ctx, p, r, c, j, byPolicy)
+	if refused := overdrawn(err, j.facts); refused != nil {
+		return after, false, nil, refused // the statement failed, and with it the transaction: nothing was written
+	}
 	return after, err == nil, nil, err
 }
 
@@ -129,7 +133,7 @@ func (t step) retried(ctx context.Context, p action.Proposal) (alwaysAsk bool, r
 	return state == action.StateClosedUnknown, nil, nil
 }
 
-func (t step) insert(ctx context.Context, p action.Proposal, r rows.Run, c rows.Connection, destructive, byPolicy bool) (rows.Action, error) {
+func (t step) insert(ctx context.Context, p action.Proposal, r rows.Run, c rows.Connection, j judged, byPolicy bool) (rows.Action, error) {
 	state, by := action.StateStaged, agent(r.ID, r.Profile)
 	if byPolicy {
 		state, by = action.StateApproved, audit.Actor{Kind: audit.ByPolicy, ID: c.Key, Name: "mode " + c.Mode}
@@ -138,9 +142,11 @@ func (t step) insert(ctx context.Context, p action.Proposal, r rows.Run, c rows.
 		ID: identity.NewID("act_"), OrgID: string(p.Org), State: string(state), RunID: r.ID, Task: r.Task, Profile: r.Profile,
 		OnBehalfOf: text(r.OnBehalfOf), OnBehalfEmail: r.OnBehalfEmail, TokenOwner: r.TokenOwner,
 		ConnectionID: c.ID, ConnectionKey: c.Key, ConnectionName: c.Name, Integration: c.Integration, ReleaseDigest: c.ReleaseDigest, Destination: c.Destination,
-		Tool: p.Tool, Effect: string(policy.Consequential), Destructive: destructive, Definition: p.Definition,
+		Tool: p.Tool, Effect: string(policy.Consequential), Destructive: j.destructive, Definition: p.Definition,
 		Arguments: p.Arguments, ArgsDigest: p.ArgsDigest, IdempotencyKey: p.Key, ExplicitKey: p.ExplicitKey, SnapshotVersion: c.SnapshotVersion,
 		Justification: storable(p.Justification), RetryOf: optional(p.RetryOf), Life: action.Life, ByPolicy: byPolicy,
+		Approvers: optional(j.asked.approvers), SignaturesNeeded: int16(j.asked.signatures), Amount: unitsOf(p.Spends), Currency: optional(p.Spends.Currency),
+		ResourceSetting: storable(p.Touched.Setting), ResourceValue: valueOf(p.Touched),
 	})
 	if err != nil {
 		return after, err
@@ -166,6 +172,8 @@ func checkProposal(p action.Proposal) error {
 		return fault.New(fault.Invalid, fault.InvalidArguments, "An idempotency key is text of 1 to 255 bytes.", "Use a shorter key, or none.")
 	case storable(p.Tool) != p.Tool || storable(string(p.Connection)) != string(p.Connection):
 		return notGranted
+	case p.Spends.Units < 0 || p.Spends.Units > manifest.MostUnits:
+		return fault.New(fault.Invalid, fault.InvalidArguments, "The amount of the call cannot be counted; nothing was staged.", "Give the amount as a whole number, not negative.")
 	case p.ArgsDigest != action.Digest(p.Connection, p.Tool, p.Definition, p.Destination, p.Arguments):
 		return fault.New(fault.Internal, fault.CodeInternal, "The digest of the call is not that of its arguments; nothing was staged.", "")
 	}

@@ -10,6 +10,7 @@ import (
 	"countersign/internal/connector"
 	"countersign/internal/fault"
 	"countersign/internal/identity"
+	"countersign/internal/manifest"
 	"countersign/internal/policy"
 	"countersign/internal/profile"
 )
@@ -31,9 +32,13 @@ func (p Profiles) Profiles(ctx context.Context, org identity.OrgID) (out []profi
 		if err != nil {
 			return err
 		}
+		limits, err := limitsOf(ctx, q, org, nil)
+		if err != nil {
+			return err
+		}
 		byProfile := map[string][]profile.Use{}
 		for _, u := range uses {
-			byProfile[u.Profile] = append(byProfile[u.Profile], use(u))
+			byProfile[u.Profile] = append(byProfile[u.Profile], use(u, limits))
 		}
 		for _, r := range found {
 			out = append(out, profile.Profile{Org: org, Name: r.Name, Department: r.Department, Budget: int(r.Budget), Version: int(r.Version), Uses: byProfile[r.Name]})
@@ -54,16 +59,27 @@ func (p Profiles) Profile(ctx context.Context, org identity.OrgID, name string) 
 		}
 		out = profile.Profile{Org: org, Name: r.Name, Department: r.Department, Budget: int(r.Budget), Version: int(r.Version)}
 		uses, err := q.ProfileUseList(ctx, string(org), &name)
+		if err != nil {
+			return err
+		}
+		limits, err := limitsOf(ctx, q, org, &name)
 		for _, u := range uses {
-			out.Uses = append(out.Uses, use(u))
+			out.Uses = append(out.Uses, use(u, limits))
 		}
 		return err
 	})
 	return out, err
 }
 
-func use(r rows.ProfileUseListRow) profile.Use {
-	u := profile.Use{Connection: connector.Key(r.ConnectionKey), Tools: r.Tools}
+func use(r rows.ProfileUseListRow, l limits) profile.Use {
+	at := place{r.Profile, r.ConnectionKey}
+	u := profile.Use{
+		Connection: connector.Key(r.ConnectionKey), Tools: r.Tools, DailyActions: int(r.DailyActions),
+		DailyAmount: manifest.Amount{Currency: r.DailyCurrency, Units: r.DailyAmount}, Approvers: text(r.Approvers), Quorum: l.quorums[at], Resources: l.resources[at],
+	}
+	if r.Signatures > 1 {
+		u.Signatures = int(r.Signatures)
+	}
 	if r.Mode != nil {
 		u.Mode = policy.Mode(*r.Mode)
 	}
@@ -86,7 +102,7 @@ func (p Profiles) SaveProfile(ctx context.Context, pr profile.Profile, e audit.E
 			return err
 		}
 		for i, u := range pr.Uses {
-			if err := q.ProfileUseInsert(ctx, useRow(pr, i, u)); err != nil {
+			if err := saveUse(ctx, q, pr, i, u); err != nil {
 				return err
 			}
 		}
@@ -118,7 +134,10 @@ func profileFault(ctx context.Context, q *rows.Queries, org identity.OrgID, name
 }
 
 func useRow(pr profile.Profile, position int, u profile.Use) rows.ProfileUseInsertParams {
-	r := rows.ProfileUseInsertParams{OrgID: string(pr.Org), Profile: pr.Name, ConnectionKey: u.Connection.String(), Position: int32(position)}
+	r := rows.ProfileUseInsertParams{
+		OrgID: string(pr.Org), Profile: pr.Name, ConnectionKey: u.Connection.String(), Position: int32(position),
+		DailyActions: int32(u.DailyActions), DailyAmount: u.DailyAmount.Units, DailyCurrency: u.DailyAmount.Currency, Approvers: optional(u.Approvers), Signatures: int16(max(1, u.Signatures)),
+	}
 	if u.Mode != "" {
 		mode := string(u.Mode)
 		r.Mode = &mode

@@ -28,7 +28,8 @@ const (
 		FROM runs r JOIN orgs o ON o.id = r.org_id WHERE `
 	liveConnections = `SELECT c.id, c.org_id, c.key, c.integration, c.kind, c.runtime, c.release_digest, c.name, c.state, c.mode, c.snapshot_version, c.version,
 		c.destination, c.contract, c.tested_at, c.healthy, c.found, c.trouble, c.remedy, c.health_since, c.created_by, c.created_at, c.retired_at,
-		u.connection_key IS NOT NULL, u.mode, u.tools FROM runs r JOIN run_connections rc ON rc.run_id = r.id
+		u.connection_key IS NOT NULL, u.mode, u.tools,
+		(SELECT jsonb_object_agg(x.setting, to_jsonb(x.allowed)) FROM profile_resources x WHERE x.org_id = r.org_id AND x.profile = r.profile AND x.connection_key = c.key) FROM runs r JOIN run_connections rc ON rc.run_id = r.id
 		JOIN connections c ON c.id = rc.connection_id
 		LEFT JOIN profile_uses u ON u.org_id = r.org_id AND u.profile = r.profile AND u.connection_key = c.key WHERE `
 	liveSettings = `SELECT s.org_id, s.connection_id, s.name, s.value FROM runs r JOIN run_connections rc ON rc.run_id = r.id JOIN connection_settings s ON s.connection_id = rc.connection_id WHERE `
@@ -90,9 +91,10 @@ func (s Runs) live(ctx context.Context, enter string, enterArg any, where string
 
 // profileUse is how the run's profile uses a connection now.
 type profileUse struct {
-	in    bool
-	mode  *string
-	tools []string
+	in        bool
+	mode      *string
+	tools     []string
+	resources map[string][]string
 }
 
 func grantsOf(found []rows.Connection, use []profileUse, settings []rows.ConnectionSetting, minted, pinned map[string][]policy.Pinned) ([]capability.Grant, error) {
@@ -106,7 +108,7 @@ func grantsOf(found []rows.Connection, use []profileUse, settings []rows.Connect
 		if err != nil {
 			return nil, err
 		}
-		out[i] = capability.Grant{Connection: c, Minted: snapshot, InProfile: use[i].in}
+		out[i] = capability.Grant{Connection: c, Minted: snapshot, InProfile: use[i].in, Resources: use[i].resources}
 		if use[i].in { // what the profile uses no more grants nothing
 			out[i].Now = useOf(use[i].mode, use[i].tools).Narrow(c.Standing)
 		}
@@ -129,7 +131,7 @@ func scanUses(found pgx.Rows) (connections []rows.Connection, uses []profileUse,
 		var u profileUse
 		err := found.Scan(&c.ID, &c.OrgID, &c.Key, &c.Integration, &c.Kind, &c.Runtime, &c.ReleaseDigest, &c.Name, &c.State, &c.Mode, &c.SnapshotVersion,
 			&c.Version, &c.Destination, &c.Contract, &c.TestedAt, &c.Healthy, &c.Found, &c.Trouble, &c.Remedy, &c.HealthSince, &c.CreatedBy, &c.CreatedAt,
-			&c.RetiredAt, &u.in, &u.mode, &u.tools)
+			&c.RetiredAt, &u.in, &u.mode, &u.tools, &u.resources)
 		if err != nil {
 			return nil, nil, err
 		}

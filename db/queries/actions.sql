@@ -34,11 +34,13 @@ WHERE r.id = @run_id;
 -- name: ActionInsert :one
 INSERT INTO actions (id, org_id, state, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name,
     integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key,
-    snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_at)
+    snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_at,
+    approvers, signatures_needed, amount, currency, resource_setting, resource_value)
 SELECT @id, @org_id, @state, @run_id, @task, @profile, @on_behalf_of, @on_behalf_email, @token_owner, @connection_id, @connection_key, @connection_name,
     @integration, @release_digest, @destination, @tool, @effect, @destructive, @definition, @arguments, @args_digest, @idempotency_key, @explicit_key,
     @snapshot_version, @justification, @retry_of, t.now, t.now + @life::interval,
-    CASE WHEN @by_policy::boolean THEN @args_digest::text END, @by_policy::boolean, CASE WHEN @by_policy::boolean THEN t.now END
+    CASE WHEN @by_policy::boolean THEN @args_digest::text END, @by_policy::boolean, CASE WHEN @by_policy::boolean THEN t.now END,
+    @approvers, @signatures_needed, @amount, @currency, @resource_setting, @resource_value
 FROM (SELECT clock_timestamp() AS now) t
 RETURNING *;
 
@@ -93,7 +95,7 @@ RETURNING *;
 SELECT sqlc.embed(a), action_clock(a.org_id, a.profile, a.connection_key)::timestamptz AS now FROM actions a
 WHERE a.org_id = @org_id AND (cardinality(@states::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() AND a.expires_at <= action_clock(a.org_id, a.profile, a.connection_key) THEN 'expired' ELSE a.state END = ANY (@states))
   AND (@run_id::text = '' OR a.run_id = @run_id) AND (@connection::text = '' OR a.connection_key = @connection)
-  AND (@digest::text = '' OR a.args_digest = @digest)
+  AND (@digest::text = '' OR a.args_digest = @digest) AND (@tool::text = '' OR a.tool = @tool) AND (NOT @undecided::boolean OR a.decided_at IS NULL)
   AND (@before::text = '' OR (a.requested_at, a.id) < (SELECT b.requested_at, b.id FROM actions b WHERE b.id = @before))
 ORDER BY a.requested_at DESC, a.id DESC
 LIMIT @most;
@@ -102,7 +104,7 @@ LIMIT @most;
 SELECT sqlc.embed(a), action_clock(a.org_id, a.profile, a.connection_key)::timestamptz AS now FROM actions a
 WHERE a.org_id = @org_id AND (cardinality(@states::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() AND a.expires_at <= action_clock(a.org_id, a.profile, a.connection_key) THEN 'expired' ELSE a.state END = ANY (@states))
   AND (@run_id::text = '' OR a.run_id = @run_id) AND (@connection::text = '' OR a.connection_key = @connection)
-  AND (@digest::text = '' OR a.args_digest = @digest)
+  AND (@digest::text = '' OR a.args_digest = @digest) AND (@tool::text = '' OR a.tool = @tool) AND (NOT @undecided::boolean OR a.decided_at IS NULL)
   AND (@before::text = '' OR (a.expires_at, a.id) > (SELECT b.expires_at, b.id FROM actions b WHERE b.id = @before))
 ORDER BY a.expires_at, a.id
 LIMIT @most;
@@ -120,4 +122,4 @@ SELECT at, event, actor_name FROM audit_entries WHERE org_id = @org_id AND objec
 SELECT id, run_id FROM actions WHERE connection_id = @connection_id AND state IN ('staged', 'approved') ORDER BY run_id, id;
 
 -- name: ActionStagedOfRun :many
-SELECT id FROM actions WHERE run_id = @run_id AND state = 'staged' ORDER BY id;
+SELECT id FROM actions WHERE run_id = @run_id AND state = 'staged' ORDER BY connection_id, requested_at, id;

@@ -5,7 +5,7 @@ SELECT name, department, budget, version FROM profiles WHERE org_id = @org_id OR
 SELECT name, department, budget, version FROM profiles WHERE org_id = @org_id AND name = @name;
 
 -- name: ProfileUseList :many
-SELECT profile, connection_key, mode, tools FROM profile_uses
+SELECT profile, connection_key, mode, tools, daily_actions, daily_amount, daily_currency, approvers, signatures FROM profile_uses
 WHERE org_id = @org_id AND (sqlc.narg('profile')::text IS NULL OR profile = sqlc.narg('profile'))
 ORDER BY profile, position;
 
@@ -24,5 +24,5 @@ DELETE FROM profiles WHERE org_id = @org_id AND name = @name AND version = @vers
 DELETE FROM profile_uses WHERE org_id = @org_id AND profile = @profile;
 
 -- name: ProfileUseInsert :exec
-INSERT INTO profile_uses (org_id, profile, connection_key, position, mode, tools)
-VALUES (@org_id, @profile, @connection_key, @position, @mode, @tools);
+INSERT INTO profile_uses (org_id, profile, connection_key, position, mode, tools, daily_actions, daily_amount, daily_currency, approvers, signatures)
+VALUES (@org_id, @profile, @connection_key, @position, @mode, @tools, @daily_actions, @daily_amount, @daily_currency, @approvers, @signatures);

@@ -14,7 +14,7 @@ const actionApprove = `-- name: ActionApprove :one
 UPDATE actions SET state = 'approved', version = version + 1, approved_digest = args_digest, decided_by = $1, decided_by_name = $2,
        decided_at = clock_timestamp(), reason = $3
 WHERE id = $4 AND state = 'staged' AND version = $5 AND args_digest = $6 AND expires_at > clock_timestamp()
-RETURNING id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held
+RETURNING id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held, approvers, signatures_needed, amount, currency, resource_setting, resource_value
 `
 
 type ActionApproveParams struct {
@@ -82,12 +82,18 @@ func (q *Queries) ActionApprove(ctx context.Context, arg ActionApproveParams) (A
 		&i.ErrorSentence,
 		&i.Evidence,
 		&i.BudgetHeld,
+		&i.Approvers,
+		&i.SignaturesNeeded,
+		&i.Amount,
+		&i.Currency,
+		&i.ResourceSetting,
+		&i.ResourceValue,
 	)
 	return i, err
 }
 
 const actionByID = `-- name: ActionByID :one
-SELECT actions.id, actions.org_id, actions.version, actions.state, actions.resolution, actions.run_id, actions.task, actions.profile, actions.on_behalf_of, actions.on_behalf_email, actions.token_owner, actions.connection_id, actions.connection_key, actions.connection_name, actions.integration, actions.release_digest, actions.destination, actions.tool, actions.effect, actions.destructive, actions.definition, actions.arguments, actions.args_digest, actions.idempotency_key, actions.explicit_key, actions.snapshot_version, actions.justification, actions.retry_of, actions.requested_at, actions.expires_at, actions.approved_digest, actions.approved_by_policy, actions.decided_by, actions.decided_by_name, actions.decided_at, actions.reason, actions.claimed_at, actions.lease_until, actions.finished_at, actions.settles_at, actions.result, actions.error_code, actions.error_sentence, actions.evidence, actions.budget_held, action_clock(org_id, profile, connection_key)::timestamptz AS now FROM actions WHERE org_id = $1 AND id = $2
+SELECT actions.id, actions.org_id, actions.version, actions.state, actions.resolution, actions.run_id, actions.task, actions.profile, actions.on_behalf_of, actions.on_behalf_email, actions.token_owner, actions.connection_id, actions.connection_key, actions.connection_name, actions.integration, actions.release_digest, actions.destination, actions.tool, actions.effect, actions.destructive, actions.definition, actions.arguments, actions.args_digest, actions.idempotency_key, actions.explicit_key, actions.snapshot_version, actions.justification, actions.retry_of, actions.requested_at, actions.expires_at, actions.approved_digest, actions.approved_by_policy, actions.decided_by, actions.decided_by_name, actions.decided_at, actions.reason, actions.claimed_at, actions.lease_until, actions.finished_at, actions.settles_at, actions.result, actions.error_code, actions.error_sentence, actions.evidence, actions.budget_held, actions.approvers, actions.signatures_needed, actions.amount, actions.currency, actions.resource_setting, actions.resource_value, action_clock(org_id, profile, connection_key)::timestamptz AS now FROM actions WHERE org_id = $1 AND id = $2
 `
 
 type ActionByIDRow struct {
@@ -145,13 +151,19 @@ func (q *Queries) ActionByID(ctx context.Context, orgID string, iD string) (Acti
 		&i.Action.ErrorSentence,
 		&i.Action.Evidence,
 		&i.Action.BudgetHeld,
+		&i.Action.Approvers,
+		&i.Action.SignaturesNeeded,
+		&i.Action.Amount,
+		&i.Action.Currency,
+		&i.Action.ResourceSetting,
+		&i.Action.ResourceValue,
 		&i.Now,
 	)
 	return i, err
 }
 
 const actionByKey = `-- name: ActionByKey :one
-SELECT actions.id, actions.org_id, actions.version, actions.state, actions.resolution, actions.run_id, actions.task, actions.profile, actions.on_behalf_of, actions.on_behalf_email, actions.token_owner, actions.connection_id, actions.connection_key, actions.connection_name, actions.integration, actions.release_digest, actions.destination, actions.tool, actions.effect, actions.destructive, actions.definition, actions.arguments, actions.args_digest, actions.idempotency_key, actions.explicit_key, actions.snapshot_version, actions.justification, actions.retry_of, actions.requested_at, actions.expires_at, actions.approved_digest, actions.approved_by_policy, actions.decided_by, actions.decided_by_name, actions.decided_at, actions.reason, actions.claimed_at, actions.lease_until, actions.finished_at, actions.settles_at, actions.result, actions.error_code, actions.error_sentence, actions.evidence, actions.budget_held, action_clock(org_id, profile, connection_key)::timestamptz AS now FROM actions WHERE org_id = $1 AND run_id = $2 AND idempotency_key = $3
+SELECT actions.id, actions.org_id, actions.version, actions.state, actions.resolution, actions.run_id, actions.task, actions.profile, actions.on_behalf_of, actions.on_behalf_email, actions.token_owner, actions.connection_id, actions.connection_key, actions.connection_name, actions.integration, actions.release_digest, actions.destination, actions.tool, actions.effect, actions.destructive, actions.definition, actions.arguments, actions.args_digest, actions.idempotency_key, actions.explicit_key, actions.snapshot_version, actions.justification, actions.retry_of, actions.requested_at, actions.expires_at, actions.approved_digest, actions.approved_by_policy, actions.decided_by, actions.decided_by_name, actions.decided_at, actions.reason, actions.claimed_at, actions.lease_until, actions.finished_at, actions.settles_at, actions.result, actions.error_code, actions.error_sentence, actions.evidence, actions.budget_held, actions.approvers, actions.signatures_needed, actions.amount, actions.currency, actions.resource_setting, actions.resource_value, action_clock(org_id, profile, connection_key)::timestamptz AS now FROM actions WHERE org_id = $1 AND run_id = $2 AND idempotency_key = $3
 `
 
 type ActionByKeyRow struct {
@@ -208,6 +220,12 @@ func (q *Queries) ActionByKey(ctx context.Context, orgID string, runID string, i
 		&i.Action.ErrorSentence,
 		&i.Action.Evidence,
 		&i.Action.BudgetHeld,
+		&i.Action.Approvers,
+		&i.Action.SignaturesNeeded,
+		&i.Action.Amount,
+		&i.Action.Currency,
+		&i.Action.ResourceSetting,
+		&i.Action.ResourceValue,
 		&i.Now,
 	)
 	return i, err
@@ -217,7 +235,7 @@ const actionCancel = `-- name: ActionCancel :one
 UPDATE actions SET state = 'cancelled', version = version + 1, finished_at = clock_timestamp(), budget_held = false,
        reason = CASE WHEN $1::text <> '' THEN $1 ELSE reason END, error_code = $2, error_sentence = $3
 WHERE id = $4 AND state IN ('staged', 'approved') AND version = $5
-RETURNING id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held
+RETURNING id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held, approvers, signatures_needed, amount, currency, resource_setting, resource_value
 `
 
 type ActionCancelParams struct {
@@ -283,6 +301,12 @@ func (q *Queries) ActionCancel(ctx context.Context, arg ActionCancelParams) (Act
 		&i.ErrorSentence,
 		&i.Evidence,
 		&i.BudgetHeld,
+		&i.Approvers,
+		&i.SignaturesNeeded,
+		&i.Amount,
+		&i.Currency,
+		&i.ResourceSetting,
+		&i.ResourceValue,
 	)
 	return i, err
 }
@@ -290,7 +314,7 @@ func (q *Queries) ActionCancel(ctx context.Context, arg ActionCancelParams) (Act
 const actionClaim = `-- name: ActionClaim :one
 UPDATE actions SET state = 'executing', version = version + 1, claimed_at = clock_timestamp(), lease_until = clock_timestamp() + $1::interval
 WHERE id = $2 AND state = 'approved' AND version = $3 AND approved_digest = args_digest AND expires_at > clock_timestamp()
-RETURNING id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held
+RETURNING id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held, approvers, signatures_needed, amount, currency, resource_setting, resource_value
 `
 
 func (q *Queries) ActionClaim(ctx context.Context, lease time.Duration, iD string, version int32) (Action, error) {
@@ -342,6 +366,12 @@ func (q *Queries) ActionClaim(ctx context.Context, lease time.Duration, iD strin
 		&i.ErrorSentence,
 		&i.Evidence,
 		&i.BudgetHeld,
+		&i.Approvers,
+		&i.SignaturesNeeded,
+		&i.Amount,
+		&i.Currency,
+		&i.ResourceSetting,
+		&i.ResourceValue,
 	)
 	return i, err
 }
@@ -353,7 +383,7 @@ UPDATE actions SET state = $1, version = version + 1, resolution = $2,
        result = coalesce($4, result), error_code = $5, error_sentence = $6,
        evidence = coalesce($7, evidence), budget_held = budget_held AND NOT $8::boolean
 WHERE id = $9 AND state = $10 AND version = $11
-RETURNING id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held
+RETURNING id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held, approvers, signatures_needed, amount, currency, resource_setting, resource_value
 `
 
 type ActionConcludeParams struct {
@@ -432,6 +462,12 @@ func (q *Queries) ActionConclude(ctx context.Context, arg ActionConcludeParams) 
 		&i.ErrorSentence,
 		&i.Evidence,
 		&i.BudgetHeld,
+		&i.Approvers,
+		&i.SignaturesNeeded,
+		&i.Amount,
+		&i.Currency,
+		&i.ResourceSetting,
+		&i.ResourceValue,
 	)
 	return i, err
 }
@@ -460,7 +496,7 @@ const actionDeny = `-- name: ActionDeny :one
 UPDATE actions SET state = 'denied', version = version + 1, decided_by = $1, decided_by_name = $2,
        decided_at = clock_timestamp(), finished_at = clock_timestamp(), reason = $3, budget_held = false
 WHERE id = $4 AND state = 'staged' AND version = $5 AND args_digest = $6 AND expires_at > action_clock(org_id, profile, connection_key)
-RETURNING id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held
+RETURNING id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held, approvers, signatures_needed, amount, currency, resource_setting, resource_value
 `
 
 type ActionDenyParams struct {
@@ -528,6 +564,12 @@ func (q *Queries) ActionDeny(ctx context.Context, arg ActionDenyParams) (Action,
 		&i.ErrorSentence,
 		&i.Evidence,
 		&i.BudgetHeld,
+		&i.Approvers,
+		&i.SignaturesNeeded,
+		&i.Amount,
+		&i.Currency,
+		&i.ResourceSetting,
+		&i.ResourceValue,
 	)
 	return i, err
 }
@@ -535,7 +577,7 @@ func (q *Queries) ActionDeny(ctx context.Context, arg ActionDenyParams) (Action,
 const actionExpire = `-- name: ActionExpire :one
 UPDATE actions SET state = 'expired', version = version + 1, finished_at = clock_timestamp(), budget_held = false
 WHERE id = $1 AND state IN ('staged', 'approved') AND expires_at <= action_clock(org_id, profile, connection_key)
-RETURNING id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held
+RETURNING id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held, approvers, signatures_needed, amount, currency, resource_setting, resource_value
 `
 
 func (q *Queries) ActionExpire(ctx context.Context, id string) (Action, error) {
@@ -587,6 +629,12 @@ func (q *Queries) ActionExpire(ctx context.Context, id string) (Action, error) {
 		&i.ErrorSentence,
 		&i.Evidence,
 		&i.BudgetHeld,
+		&i.Approvers,
+		&i.SignaturesNeeded,
+		&i.Amount,
+		&i.Currency,
+		&i.ResourceSetting,
+		&i.ResourceValue,
 	)
 	return i, err
 }
@@ -658,44 +706,52 @@ func (q *Queries) ActionFacts(ctx context.Context, arg ActionFactsParams) (Actio
 const actionInsert = `-- name: ActionInsert :one
 INSERT INTO actions (id, org_id, state, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name,
     integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key,
-    snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_at)
+    snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_at,
+    approvers, signatures_needed, amount, currency, resource_setting, resource_value)
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
     $24, $25, $26, t.now, t.now + $27::interval,
-    CASE WHEN $28::boolean THEN $21::text END, $28::boolean, CASE WHEN $28::boolean THEN t.now END
+    CASE WHEN $28::boolean THEN $21::text END, $28::boolean, CASE WHEN $28::boolean THEN t.now END,
+    $29, $30, $31, $32, $33, $34
 FROM (SELECT clock_timestamp() AS now) t
-RETURNING id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held
+RETURNING id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held, approvers, signatures_needed, amount, currency, resource_setting, resource_value
 `
 
 type ActionInsertParams struct {
-	ID              string
-	OrgID           string
-	State           string
-	RunID           string
-	Task            string
-	Profile         string
-	OnBehalfOf      string
-	OnBehalfEmail   string
-	TokenOwner      string
-	ConnectionID    string
-	ConnectionKey   string
-	ConnectionName  string
-	Integration     string
-	ReleaseDigest   string
-	Destination     string
-	Tool            string
-	Effect          string
-	Destructive     bool
-	Definition      string
-	Arguments       []byte
-	ArgsDigest      string
-	IdempotencyKey  string
-	ExplicitKey     bool
-	SnapshotVersion int32
-	Justification   string
-	RetryOf         *string
-	Life            time.Duration
-	ByPolicy        bool
+	ID               string
+	OrgID            string
+	State            string
+	RunID            string
+	Task             string
+	Profile          string
+	OnBehalfOf       string
+	OnBehalfEmail    string
+	TokenOwner       string
+	ConnectionID     string
+	ConnectionKey    string
+	ConnectionName   string
+	Integration      string
+	ReleaseDigest    string
+	Destination      string
+	Tool             string
+	Effect           string
+	Destructive      bool
+	Definition       string
+	Arguments        []byte
+	ArgsDigest       string
+	IdempotencyKey   string
+	ExplicitKey      bool
+	SnapshotVersion  int32
+	Justification    string
+	RetryOf          *string
+	Life             time.Duration
+	ByPolicy         bool
+	Approvers        *string
+	SignaturesNeeded int16
+	Amount           *int64
+	Currency         *string
+	ResourceSetting  string
+	ResourceValue    *string
 }
 
 func (q *Queries) ActionInsert(ctx context.Context, arg ActionInsertParams) (Action, error) {
@@ -728,6 +784,12 @@ func (q *Queries) ActionInsert(ctx context.Context, arg ActionInsertParams) (Act
 		arg.RetryOf,
 		arg.Life,
 		arg.ByPolicy,
+		arg.Approvers,
+		arg.SignaturesNeeded,
+		arg.Amount,
+		arg.Currency,
+		arg.ResourceSetting,
+		arg.ResourceValue,
 	)
 	var i Action
 	err := row.Scan(
@@ -776,18 +838,24 @@ func (q *Queries) ActionInsert(ctx context.Context, arg ActionInsertParams) (Act
 		&i.ErrorSentence,
 		&i.Evidence,
 		&i.BudgetHeld,
+		&i.Approvers,
+		&i.SignaturesNeeded,
+		&i.Amount,
+		&i.Currency,
+		&i.ResourceSetting,
+		&i.ResourceValue,
 	)
 	return i, err
 }
 
 const actionListDue = `-- name: ActionListDue :many
-SELECT a.id, a.org_id, a.version, a.state, a.resolution, a.run_id, a.task, a.profile, a.on_behalf_of, a.on_behalf_email, a.token_owner, a.connection_id, a.connection_key, a.connection_name, a.integration, a.release_digest, a.destination, a.tool, a.effect, a.destructive, a.definition, a.arguments, a.args_digest, a.idempotency_key, a.explicit_key, a.snapshot_version, a.justification, a.retry_of, a.requested_at, a.expires_at, a.approved_digest, a.approved_by_policy, a.decided_by, a.decided_by_name, a.decided_at, a.reason, a.claimed_at, a.lease_until, a.finished_at, a.settles_at, a.result, a.error_code, a.error_sentence, a.evidence, a.budget_held, action_clock(a.org_id, a.profile, a.connection_key)::timestamptz AS now FROM actions a
+SELECT a.id, a.org_id, a.version, a.state, a.resolution, a.run_id, a.task, a.profile, a.on_behalf_of, a.on_behalf_email, a.token_owner, a.connection_id, a.connection_key, a.connection_name, a.integration, a.release_digest, a.destination, a.tool, a.effect, a.destructive, a.definition, a.arguments, a.args_digest, a.idempotency_key, a.explicit_key, a.snapshot_version, a.justification, a.retry_of, a.requested_at, a.expires_at, a.approved_digest, a.approved_by_policy, a.decided_by, a.decided_by_name, a.decided_at, a.reason, a.claimed_at, a.lease_until, a.finished_at, a.settles_at, a.result, a.error_code, a.error_sentence, a.evidence, a.budget_held, a.approvers, a.signatures_needed, a.amount, a.currency, a.resource_setting, a.resource_value, action_clock(a.org_id, a.profile, a.connection_key)::timestamptz AS now FROM actions a
 WHERE a.org_id = $1 AND (cardinality($2::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() AND a.expires_at <= action_clock(a.org_id, a.profile, a.connection_key) THEN 'expired' ELSE a.state END = ANY ($2))
   AND ($3::text = '' OR a.run_id = $3) AND ($4::text = '' OR a.connection_key = $4)
-  AND ($5::text = '' OR a.args_digest = $5)
-  AND ($6::text = '' OR (a.expires_at, a.id) > (SELECT b.expires_at, b.id FROM actions b WHERE b.id = $6))
+  AND ($5::text = '' OR a.args_digest = $5) AND ($6::text = '' OR a.tool = $6) AND (NOT $7::boolean OR a.decided_at IS NULL)
+  AND ($8::text = '' OR (a.expires_at, a.id) > (SELECT b.expires_at, b.id FROM actions b WHERE b.id = $8))
 ORDER BY a.expires_at, a.id
-LIMIT $7
+LIMIT $9
 `
 
 type ActionListDueParams struct {
@@ -796,6 +864,8 @@ type ActionListDueParams struct {
 	RunID      string
 	Connection string
 	Digest     string
+	Tool       string
+	Undecided  bool
 	Before     string
 	Most       int32
 }
@@ -812,6 +882,8 @@ func (q *Queries) ActionListDue(ctx context.Context, arg ActionListDueParams) ([
 		arg.RunID,
 		arg.Connection,
 		arg.Digest,
+		arg.Tool,
+		arg.Undecided,
 		arg.Before,
 		arg.Most,
 	)
@@ -868,6 +940,12 @@ func (q *Queries) ActionListDue(ctx context.Context, arg ActionListDueParams) ([
 			&i.Action.ErrorSentence,
 			&i.Action.Evidence,
 			&i.Action.BudgetHeld,
+			&i.Action.Approvers,
+			&i.Action.SignaturesNeeded,
+			&i.Action.Amount,
+			&i.Action.Currency,
+			&i.Action.ResourceSetting,
+			&i.Action.ResourceValue,
 			&i.Now,
 		); err != nil {
 			return nil, err
@@ -881,13 +959,13 @@ func (q *Queries) ActionListDue(ctx context.Context, arg ActionListDueParams) ([
 }
 
 const actionListNewest = `-- name: ActionListNewest :many
-SELECT a.id, a.org_id, a.version, a.state, a.resolution, a.run_id, a.task, a.profile, a.on_behalf_of, a.on_behalf_email, a.token_owner, a.connection_id, a.connection_key, a.connection_name, a.integration, a.release_digest, a.destination, a.tool, a.effect, a.destructive, a.definition, a.arguments, a.args_digest, a.idempotency_key, a.explicit_key, a.snapshot_version, a.justification, a.retry_of, a.requested_at, a.expires_at, a.approved_digest, a.approved_by_policy, a.decided_by, a.decided_by_name, a.decided_at, a.reason, a.claimed_at, a.lease_until, a.finished_at, a.settles_at, a.result, a.error_code, a.error_sentence, a.evidence, a.budget_held, action_clock(a.org_id, a.profile, a.connection_key)::timestamptz AS now FROM actions a
+SELECT a.id, a.org_id, a.version, a.state, a.resolution, a.run_id, a.task, a.profile, a.on_behalf_of, a.on_behalf_email, a.token_owner, a.connection_id, a.connection_key, a.connection_name, a.integration, a.release_digest, a.destination, a.tool, a.effect, a.destructive, a.definition, a.arguments, a.args_digest, a.idempotency_key, a.explicit_key, a.snapshot_version, a.justification, a.retry_of, a.requested_at, a.expires_at, a.approved_digest, a.approved_by_policy, a.decided_by, a.decided_by_name, a.decided_at, a.reason, a.claimed_at, a.lease_until, a.finished_at, a.settles_at, a.result, a.error_code, a.error_sentence, a.evidence, a.budget_held, a.approvers, a.signatures_needed, a.amount, a.currency, a.resource_setting, a.resource_value, action_clock(a.org_id, a.profile, a.connection_key)::timestamptz AS now FROM actions a
 WHERE a.org_id = $1 AND (cardinality($2::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() AND a.expires_at <= action_clock(a.org_id, a.profile, a.connection_key) THEN 'expired' ELSE a.state END = ANY ($2))
   AND ($3::text = '' OR a.run_id = $3) AND ($4::text = '' OR a.connection_key = $4)
-  AND ($5::text = '' OR a.args_digest = $5)
-  AND ($6::text = '' OR (a.requested_at, a.id) < (SELECT b.requested_at, b.id FROM actions b WHERE b.id = $6))
+  AND ($5::text = '' OR a.args_digest = $5) AND ($6::text = '' OR a.tool = $6) AND (NOT $7::boolean OR a.decided_at IS NULL)
+  AND ($8::text = '' OR (a.requested_at, a.id) < (SELECT b.requested_at, b.id FROM actions b WHERE b.id = $8))
 ORDER BY a.requested_at DESC, a.id DESC
-LIMIT $7
+LIMIT $9
 `
 
 type ActionListNewestParams struct {
@@ -896,6 +974,8 @@ type ActionListNewestParams struct {
 	RunID      string
 	Connection string
 	Digest     string
+	Tool       string
+	Undecided  bool
 	Before     string
 	Most       int32
 }
@@ -912,6 +992,8 @@ func (q *Queries) ActionListNewest(ctx context.Context, arg ActionListNewestPara
 		arg.RunID,
 		arg.Connection,
 		arg.Digest,
+		arg.Tool,
+		arg.Undecided,
 		arg.Before,
 		arg.Most,
 	)
@@ -968,6 +1050,12 @@ func (q *Queries) ActionListNewest(ctx context.Context, arg ActionListNewestPara
 			&i.Action.ErrorSentence,
 			&i.Action.Evidence,
 			&i.Action.BudgetHeld,
+			&i.Action.Approvers,
+			&i.Action.SignaturesNeeded,
+			&i.Action.Amount,
+			&i.Action.Currency,
+			&i.Action.ResourceSetting,
+			&i.Action.ResourceValue,
 			&i.Now,
 		); err != nil {
 			return nil, err
@@ -981,7 +1069,7 @@ func (q *Queries) ActionListNewest(ctx context.Context, arg ActionListNewestPara
 }
 
 const actionLock = `-- name: ActionLock :one
-SELECT id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held FROM actions WHERE id = $1 FOR NO KEY UPDATE
+SELECT id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held, approvers, signatures_needed, amount, currency, resource_setting, resource_value FROM actions WHERE id = $1 FOR NO KEY UPDATE
 `
 
 func (q *Queries) ActionLock(ctx context.Context, id string) (Action, error) {
@@ -1033,6 +1121,12 @@ func (q *Queries) ActionLock(ctx context.Context, id string) (Action, error) {
 		&i.ErrorSentence,
 		&i.Evidence,
 		&i.BudgetHeld,
+		&i.Approvers,
+		&i.SignaturesNeeded,
+		&i.Amount,
+		&i.Currency,
+		&i.ResourceSetting,
+		&i.ResourceValue,
 	)
 	return i, err
 }
@@ -1055,7 +1149,7 @@ func (q *Queries) ActionPlace(ctx context.Context, orgID string, iD string) (Act
 }
 
 const actionStagedOfRun = `-- name: ActionStagedOfRun :many
-SELECT id FROM actions WHERE run_id = $1 AND state = 'staged' ORDER BY id
+SELECT id FROM actions WHERE run_id = $1 AND state = 'staged' ORDER BY connection_id, requested_at, id
 `
 
 func (q *Queries) ActionStagedOfRun(ctx context.Context, runID string) ([]string, error) {

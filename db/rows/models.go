@@ -56,6 +56,12 @@ type Action struct {
 	ErrorSentence    string
 	Evidence         *string
 	BudgetHeld       bool
+	Approvers        *string
+	SignaturesNeeded int16
+	Amount           *int64
+	Currency         *string
+	ResourceSetting  string
+	ResourceValue    *string
 }
 
 type AuditCheckpoint struct {

@@ -142,8 +142,8 @@ func (q *Queries) ProfileUseDrop(ctx context.Context, orgID string, profile stri
 }
 
 const profileUseInsert = `-- name: ProfileUseInsert :exec
-INSERT INTO profile_uses (org_id, profile, connection_key, position, mode, tools)
-VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO profile_uses (org_id, profile, connection_key, position, mode, tools, daily_actions, daily_amount, daily_currency, approvers, signatures)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 `
 
 type ProfileUseInsertParams struct {
@@ -153,6 +153,11 @@ type ProfileUseInsertParams struct {
 	Position      int32
 	Mode          *string
 	Tools         []string
+	DailyActions  int32
+	DailyAmount   int64
+	DailyCurrency string
+	Approvers     *string
+	Signatures    int16
 }
 
 func (q *Queries) ProfileUseInsert(ctx context.Context, arg ProfileUseInsertParams) error {
@@ -163,12 +168,17 @@ func (q *Queries) ProfileUseInsert(ctx context.Context, arg ProfileUseInsertPara
 		arg.Position,
 		arg.Mode,
 		arg.Tools,
+		arg.DailyActions,
+		arg.DailyAmount,
+		arg.DailyCurrency,
+		arg.Approvers,
+		arg.Signatures,
 	)
 	return err
 }
 
 const profileUseList = `-- name: ProfileUseList :many
-SELECT profile, connection_key, mode, tools FROM profile_uses
+SELECT profile, connection_key, mode, tools, daily_actions, daily_amount, daily_currency, approvers, signatures FROM profile_uses
 WHERE org_id = $1 AND ($2::text IS NULL OR profile = $2)
 ORDER BY profile, position
 `
@@ -178,6 +188,11 @@ type ProfileUseListRow struct {
 	ConnectionKey string
 	Mode          *string
 	Tools         []string
+	DailyActions  int32
+	DailyAmount   int64
+	DailyCurrency string
+	Approvers     *string
+	Signatures    int16
 }
 
 func (q *Queries) ProfileUseList(ctx context.Context, orgID string, profile *string) ([]ProfileUseListRow, error) {
@@ -194,6 +209,11 @@ func (q *Queries) ProfileUseList(ctx context.Context, orgID string, profile *str
 			&i.ConnectionKey,
 			&i.Mode,
 			&i.Tools,
+			&i.DailyActions,
+			&i.DailyAmount,
+			&i.DailyCurrency,
+			&i.Approvers,
+			&i.Signatures,
 		); err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"countersign/internal/connector"
 	"countersign/internal/identity"
+	"countersign/internal/manifest"
 	"countersign/internal/policy"
 	"countersign/internal/run"
 )
@@ -51,6 +52,14 @@ type Action struct {
 	Justification    string // the agent's own words, untrusted
 	RetryOf          ID
 	ApprovedByPolicy bool
+	Spends           manifest.Amount  // what the arguments spend, counted when it was staged; none where no policy names money
+	Touched          manifest.Touched // what the call names of the thing a setting bounds
+
+	// Who was asked, as it was fixed when the action was staged; later edits of the profile change nothing here.
+	Approvers  string              // the group that decides; empty: anybody who may
+	Members    []identity.PersonID // of the group, now; a group without members can decide nothing
+	Needed     int                 // how many people must sign
+	Signatures []Signature         // of people, oldest first
 
 	RequestedAt   time.Time
 	ExpiresAt     time.Time
@@ -66,6 +75,32 @@ type Action struct {
 	ErrorCode     string
 	ErrorSentence string
 	Evidence      *Evidence
+}
+
+// Signature is one person's, under one action.
+type Signature struct {
+	By     identity.PersonID
+	Name   string
+	At     time.Time
+	Reason string
+}
+
+// SignedBy returns the signature of a person.
+func (a Action) SignedBy(id identity.PersonID) (Signature, bool) {
+	for _, s := range a.Signatures {
+		if s.By == id {
+			return s, true
+		}
+	}
+	return Signature{}, false
+}
+
+// Missing is how many people have yet to sign.
+func (a Action) Missing() int {
+	if a.State != StateStaged {
+		return 0
+	}
+	return max(0, max(1, a.Needed)-len(a.Signatures))
 }
 
 // Proposal is an effect an agent asks for. The store turns it into a staged action, or an approved one where the connection's mode is
@@ -85,6 +120,8 @@ type Proposal struct {
 	RetryOf         ID
 	AlwaysAsk       bool   // never approve by policy: after closed_unknown
 	OutsideResource string // why the call is outside the connection's resource; empty inside
+	Spends          manifest.Amount
+	Touched         manifest.Touched
 }
 
 // Decision is a person's answer as the form posted it.
@@ -95,6 +132,24 @@ type Decision struct {
 	ArgsDigest string // what the person saw
 	Version    int    // of the row the person saw
 	Reason     string
+}
+
+// MostTogether is how many actions one person decides on at once.
+const MostTogether = 50
+
+// Batch is one answer to several actions of one tool on one connection. Either all are decided or none is.
+type Batch struct {
+	Org     identity.OrgID
+	By      identity.Person
+	Members []Seen
+	Reason  string
+}
+
+// Seen is an action as the person saw it.
+type Seen struct {
+	Action     ID
+	ArgsDigest string
+	Version    int
 }
 
 // Answer settles an uncertain action.
@@ -126,7 +181,9 @@ type Filter struct {
 	States     []State
 	Run        run.ID
 	Connection connector.Key
+	Tool       string
 	Digest     string // equal calls
+	Undecided  bool   // of expired ones, those that nobody decided on
 	Before     ID
 	Limit      int  // 1…200; 0 means 50
 	OldestDue  bool // soonest expiry first instead of newest first
@@ -137,6 +194,11 @@ type Counts struct {
 	Waiting   int // staged and not expired
 	Uncertain int
 	Executing int
+}
+
+// Ended counts what came to an end since a moment. What nobody decided on is counted apart from what somebody denied.
+type Ended struct {
+	Succeeded, Failed, Denied, ExpiredUndecided, ExpiredApproved, Cancelled, ClosedUnknown int
 }
 
 // Event is one line of an action's timeline, read from the audit trail.

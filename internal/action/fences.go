@@ -1,9 +1,11 @@
 package action
 
 import (
+	"strconv"
 	"time"
 
 	"countersign/internal/fault"
+	"countersign/internal/manifest"
 	"countersign/internal/policy"
 )
 
@@ -21,8 +23,9 @@ const (
 type Facts struct {
 	Now time.Time // database clock
 
-	RunLive  bool // neither ended nor expired now
-	SameTask bool // the run's task is the one the action was asked for
+	RunLive      bool // neither ended nor expired now
+	BehalfActive bool // the person it is for is still active
+	SameTask     bool // the run's task is the one the action was asked for
 
 	ProfileAllows bool // the profile still uses the connection, the tool and a mode that may write
 
@@ -40,8 +43,19 @@ type Facts struct {
 	Reserved bool // this action holds its place in the budget already
 	Budget   int  // of the run
 	Used     int
+	Day      Day             // of the profile on the connection
+	Spends   manifest.Amount // what this action would spend
 
 	UncertainEqual ID // an equal action whose outcome nobody knows
+}
+
+// Day is what a profile has taken of its limits on one connection on one day, UTC. A limit that is zero is none.
+type Day struct {
+	Date       time.Time // midnight UTC
+	Actions    int
+	Most       int
+	Spent      int64 // in the currency of what is judged, as manifest.Amount counts
+	MostAmount manifest.Amount
 }
 
 type fence struct {
@@ -79,6 +93,9 @@ func task(at Point, f Facts) *fault.Error {
 	// A run that merely expired does not take back what it asked for while it was live.
 	if !f.SameTask || (at == AtStage && !f.RunLive) {
 		return refuse(fault.TaskEnded, "The task this was asked for has ended; nothing was sent.", "Start a new run for the task that needs it.")
+	}
+	if !f.BehalfActive {
+		return refuse(fault.TaskEnded, "The person this was asked for is no longer active here; nothing was sent.", "Start a new run for somebody who is.")
 	}
 	return nil
 }
@@ -120,9 +137,24 @@ func idempotency(_ Point, f Facts) *fault.Error {
 	return nil
 }
 
+// budget is asked once: what is staged holds its place until it is sent or given up.
 func budget(_ Point, f Facts) *fault.Error {
-	if !f.Reserved && f.Used >= f.Budget {
+	switch limit := f.Day.MostAmount; {
+	case f.Reserved:
+		return nil
+	case f.Used >= f.Budget:
 		return refuse(fault.BudgetExceeded, "The run has used up its budget of consequential actions.", "Finish with what you have, or ask for a new run with a larger budget.")
+	case f.Day.Most > 0 && f.Day.Actions >= f.Day.Most:
+		return refuse(fault.BudgetExceeded, "The profile has used up its "+strconv.Itoa(f.Day.Most)+" consequential actions of the day on this connection; the count resets at 00:00 UTC.",
+			"Go on with other work until 00:00 UTC, or ask an admin to raise the limit.")
+	case limit.None() || f.Spends.None():
+		return nil
+	case limit.Currency != f.Spends.Currency:
+		return refuse(fault.BudgetExceeded, "The profile's amount of a day on this connection is in "+limit.Currency+", and this call spends "+f.Spends.Currency+", which nobody has limited.",
+			"Ask an admin to set the limit in "+f.Spends.Currency+".")
+	case f.Spends.Units > limit.Units-f.Day.Spent:
+		return refuse(fault.BudgetExceeded, "This would exceed the "+limit.Currency+" "+limit.String()+" that the profile may spend in a day on this connection; the amount resets at 00:00 UTC.",
+			"Spend less, go on with other work until 00:00 UTC, or ask an admin to raise the limit.")
 	}
 	return nil
 }

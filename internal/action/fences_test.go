@@ -5,13 +5,20 @@ import (
 
 	"countersign/internal/fault"
 	"countersign/internal/identity"
+	"countersign/internal/manifest"
 	"countersign/internal/policy"
 )
 
 // open are facts under which every fence lets pass.
 func open() Facts {
-	return Facts{RunLive: true, SameTask: true, ProfileAllows: true, Granted: true, SameDefinition: true, SameDestination: true,
-		Mode: policy.AskUserOnWrite, ConnectionActive: true, Budget: 10, Used: 3}
+	return Facts{
+		RunLive: true, BehalfActive: true, SameTask: true, ProfileAllows: true, Granted: true, SameDefinition: true, SameDestination: true,
+		Mode: policy.AskUserOnWrite, ConnectionActive: true, Budget: 10, Used: 3,
+	}
+}
+
+func eur(whole int64) manifest.Amount {
+	return manifest.Amount{Currency: "EUR", Units: whole * 10_000}
 }
 
 // breaks are the facts that each fence refuses, in the order in which the fences are asked.
@@ -22,6 +29,7 @@ var breaks = []struct {
 }{
 	{"the run has ended", func(f *Facts) { f.RunLive = false }, fault.TaskEnded},
 	{"the run is on another task", func(f *Facts) { f.SameTask = false }, fault.TaskEnded},
+	{"the person it is for was deactivated", func(f *Facts) { f.BehalfActive = false }, fault.TaskEnded},
 	{"the profile does not allow it", func(f *Facts) { f.ProfileAllows = false }, fault.ProfileForbids},
 	{"it leaves the resource", func(f *Facts) { f.OutsideResource = "Another project." }, fault.OutsideResource},
 	{"a person must consent again", func(f *Facts) { f.NeedsConsent = true }, fault.NeedsConsent},
@@ -33,6 +41,9 @@ var breaks = []struct {
 	{"the destination moved", func(f *Facts) { f.SameDestination = false }, fault.DefinitionChanged},
 	{"the key is taken by another call", func(f *Facts) { f.KeyConflict = true }, fault.IdempotencyConflict},
 	{"the budget is used up", func(f *Facts) { f.Used = 10 }, fault.BudgetExceeded},
+	{"the actions of the day are used up", func(f *Facts) { f.Day.Most, f.Day.Actions = 3, 3 }, fault.BudgetExceeded},
+	{"the amount of the day would be exceeded", func(f *Facts) { f.Day.MostAmount, f.Day.Spent, f.Spends = eur(500), 4_000_001, eur(100) }, fault.BudgetExceeded},
+	{"the amount of the day is in another currency", func(f *Facts) { f.Day.MostAmount, f.Spends = manifest.Amount{Currency: "USD", Units: 9}, eur(0) }, fault.BudgetExceeded},
 	{"an equal action is uncertain", func(f *Facts) { f.UncertainEqual = "act_1" }, fault.UncertainPending},
 }
 

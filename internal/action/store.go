@@ -2,6 +2,7 @@ package action
 
 import (
 	"context"
+	"time"
 
 	"countersign/internal/audit"
 	"countersign/internal/fault"
@@ -24,12 +25,33 @@ type Decider interface {
 	// Approve asks all fences again, then staged → approved. A staged action met after its expiry becomes expired, and says so. The
 	// caller wakes the worker after it has returned.
 	Approve(ctx context.Context, d Decision) (Action, error)
+	// Where several people are asked, Approve puts one signature under the action; with the last it becomes approved. One who has signed
+	// may still deny: that ends it.
 	Deny(ctx context.Context, d Decision) (Action, error)
 	// Cancel is an admin's: staged or approved → cancelled. Needs identity.Manage, not Decide.
 	Cancel(ctx context.Context, d Decision) (Action, error)
 	// Settle ends an uncertain action. NotApplied before SettlesAt is refused, naming the time.
 	Settle(ctx context.Context, s Settlement) (Action, error)
 }
+
+// Together decides on several actions with one answer, in one transaction: every fence and every comparison of a single decision holds
+// for each, and one that does not pass leaves all as they were. The fault says which it was; errors.As finds a *Stopped.
+type Together interface {
+	ApproveAll(ctx context.Context, b Batch) ([]Action, error)
+	DenyAll(ctx context.Context, b Batch) ([]Action, error)
+}
+
+// Stopped is the member that a batch was stopped by.
+type Stopped struct {
+	Action ID
+	Why    *fault.Error
+}
+
+// Error is the sentence for a person.
+func (s *Stopped) Error() string { return s.Why.Error() }
+
+// Unwrap makes a Stopped the fault it is about.
+func (s *Stopped) Unwrap() error { return s.Why }
 
 // Claimer is the worker's side.
 type Claimer interface {
@@ -81,6 +103,13 @@ type Reader interface {
 	Actions(ctx context.Context, org identity.OrgID, f Filter) ([]Action, error)
 	Timeline(ctx context.Context, org identity.OrgID, id ID) ([]Event, error)
 	Counts(ctx context.Context, org identity.OrgID) (Counts, error)
+}
+
+// Ledger reads what is taken of limits and what came to an end.
+type Ledger interface {
+	// Day is what the action's profile has taken of the limits on the action's connection, on the day the action counts on.
+	Day(ctx context.Context, org identity.OrgID, id ID) (Day, error)
+	Ended(ctx context.Context, org identity.OrgID, since time.Time) (Ended, error)
 }
 
 // events maps a state to the audit event of entering it.

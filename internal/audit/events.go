@@ -50,6 +50,10 @@ const (
 	ActionUncertain Event = "action.uncertain"
 	ActionResolved  Event = "action.resolved" // out of uncertain, by a person, a reconciler or late evidence
 
+	SignatureGiven Event = "signature.given" // by one of several people who are asked; with the last one's the action is approved
+	GroupSaved     Event = "group.saved"
+	GroupRemoved   Event = "group.removed"
+
 	FreezeOn  Event = "freeze.on"
 	FreezeOff Event = "freeze.off"
 )

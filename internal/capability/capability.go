@@ -22,6 +22,7 @@ type Grant struct {
 	Minted     policy.Snapshot         // the profile-narrowed snapshot when the run started
 	Now        policy.Standing         // the connection's standing, narrowed by the profile as it is now
 	InProfile  bool                    // the profile still uses the connection
+	Resources  map[string][]string     // of a resource setting, the values the profile allows now
 }
 
 // Live is a run with its grants and the database's time of reading.

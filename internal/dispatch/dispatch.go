@@ -95,7 +95,7 @@ func (d *Dispatcher) prepare(ctx context.Context, a action.Action) (prepared, er
 	if ok {
 		p.live = definition.Digest
 	}
-	p.outside = installation.Outside(p.line.Manifest, c, a.Tool, a.Arguments)
+	p.outside = installation.Outside(p.line.Manifest, c, nil, a.Tool, a.Arguments) // what the profile allows is asked by the claim itself
 	p.call = provider.Call{Tool: a.Tool, Arguments: a.Arguments, Action: string(a.ID), Definition: definition.Raw}
 	if t, ok := p.line.Manifest.Policy(a.Tool); ok {
 		p.call.Definite = t.DefinitelyNotApplied

@@ -17,6 +17,13 @@ func (g *Gateway) propose(ctx context.Context, l capability.Live, v verified, c 
 	p.Org, p.Run, p.Connection, p.Tool = l.Org.ID, l.Run.ID, v.key(), v.tool
 	p.Definition, p.Destination, p.OutsideResource = v.definition.Digest, v.grant.Connection.Destination, v.outside
 	p.Arguments, p.ArgsDigest = v.arguments, v.digest
+	p.Touched = v.line.Manifest.Touches(v.tool, v.arguments)
+	if reviewed, ok := v.line.Manifest.Policy(v.tool); ok && reviewed.Money != nil {
+		var err error
+		if p.Spends, err = reviewed.Money.In(v.arguments); err != nil {
+			return g.refused(ctx, l, v.target, c, err)
+		}
+	}
 	a, _, err := g.Actions.Stage(ctx, p)
 	if err != nil {
 		return g.refused(ctx, l, v.target, c, err)

@@ -61,7 +61,7 @@ func (g *Gateway) verify(ctx context.Context, l capability.Live, t target, raw j
 	return verified{
 		target: t, line: line, definition: definition, arguments: arguments,
 		digest:  action.Digest(t.key(), t.tool, definition.Digest, c.Destination, arguments),
-		outside: installation.Outside(line.Manifest, c, t.tool, arguments),
+		outside: installation.Outside(line.Manifest, c, t.grant.Resources, t.tool, arguments),
 	}, nil
 }
 

@@ -96,11 +96,11 @@ func TestACallStaysWithinTheConnectionsResource(t *testing.T) {
 		{"arguments that are no object", "query", `[]`, false},
 		{"a tool without a bound", "free", `{"project":"43"}`, true},
 	} {
-		if why := installation.Outside(m, bound, c.tool, []byte(c.arguments)); (why == "") != c.inside {
+		if why := installation.Outside(m, bound, nil, c.tool, []byte(c.arguments)); (why == "") != c.inside {
 			t.Errorf("%s: %q", c.sentence, why)
 		}
 	}
-	if why := installation.Outside(m, installation.Connection{}, "query", []byte(`{"project":"43"}`)); why != "" {
+	if why := installation.Outside(m, installation.Connection{}, nil, "query", []byte(`{"project":"43"}`)); why != "" {
 		t.Errorf("a connection without the setting: %q", why)
 	}
 }

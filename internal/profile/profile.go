@@ -1,5 +1,6 @@
-// Package profile owns what a kind of agent may use, and how much: the connections of a profile, narrower tools or a narrower mode
-// per connection, and the budget of its runs. A profile only ever narrows what a connection grants.
+// Package profile owns what a kind of agent may use, and how much: the connections of a profile, narrower tools, a narrower mode or
+// narrower resources per connection, the budget of its runs, the limits of a day, and who must sign. A profile only ever narrows what
+// a connection grants.
 package profile
 
 import (
@@ -11,6 +12,7 @@ import (
 	"countersign/internal/connector"
 	"countersign/internal/fault"
 	"countersign/internal/identity"
+	"countersign/internal/manifest"
 	"countersign/internal/policy"
 	"countersign/internal/run"
 )
@@ -26,11 +28,36 @@ type Profile struct {
 }
 
 // Use is one connection of a profile. An empty Mode means the connection's own; a nil Tools means all that the connection grants.
+// Everything else that is zero adds no limit of the profile's own.
 type Use struct {
-	Connection connector.Key
-	Mode       policy.Mode
-	Tools      []string
+	Connection   connector.Key
+	Mode         policy.Mode
+	Tools        []string
+	DailyActions int                 // consequential actions that may be asked for on one day, UTC
+	DailyAmount  manifest.Amount     // money they may spend on one day, UTC
+	Resources    map[string][]string // of a setting, the values that are allowed; an empty list allows none
+	Approvers    string              // the group that decides; empty: anybody who may
+	Signatures   int                 // how many people must sign, 1…5; 0 means 1
+	Quorum       map[string]int      // of one tool, instead of Signatures
 }
+
+// The bounds of a use.
+const (
+	MostDaily      = 1_000_000
+	MostSignatures = 5
+)
+
+// SignaturesFor is how many people must sign an action of a tool.
+func (u Use) SignaturesFor(tool string) int {
+	n, ok := u.Quorum[tool]
+	if !ok {
+		n = u.Signatures
+	}
+	return max(1, n)
+}
+
+// AsksPeople reports whether the profile asks particular people, or several, about a tool. Then no mode approves in their place.
+func (u Use) AsksPeople(tool string) bool { return u.Approvers != "" || u.SignaturesFor(tool) > 1 }
 
 var nameShape = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
@@ -47,8 +74,32 @@ func (p Profile) Check() error {
 		if slices.ContainsFunc(p.Uses[:i], func(v Use) bool { return v.Connection == u.Connection }) {
 			faults = append(faults, fault.Field("uses", "The connection “"+u.Connection.String()+"” is listed twice."))
 		}
+		if f := u.check(); f != nil {
+			faults = append(faults, f)
+		}
 	}
 	return faults.Err()
+}
+
+func (u Use) check() *fault.Error {
+	key := "“" + u.Connection.String() + "”"
+	counted := func(n int) bool { return n >= 0 && n <= MostSignatures }
+	switch {
+	case u.DailyActions < 0 || u.DailyActions > MostDaily:
+		return fault.Field("uses", "The actions of a day on "+key+" are 0 to 1,000,000; 0 sets no limit.")
+	case u.DailyAmount.Units < 0 || u.DailyAmount.Units > manifest.MostUnits || (u.DailyAmount.Units == 0) != u.DailyAmount.None():
+		return fault.Field("uses", "The amount of a day on "+key+" is not one that can be counted.")
+	case !counted(u.Signatures):
+		return fault.Field("uses", "An action on "+key+" needs 1 to 5 signatures.")
+	case u.Approvers != "" && !nameShape.MatchString(u.Approvers):
+		return fault.Field("uses", "There is no group “"+u.Approvers+"”.")
+	}
+	for _, n := range u.Quorum {
+		if n < 1 || !counted(n) {
+			return fault.Field("uses", "An action on "+key+" needs 1 to 5 signatures.")
+		}
+	}
+	return nil
 }
 
 // Use returns how the profile uses a connection; false when it may not.
