@@ -108,6 +108,7 @@ type ToolPolicy struct {
 	DefiniteErrors []string          `toml:"definite_errors" json:"definite_errors,omitempty"` // RE2; see DefinitelyNotApplied
 	SettleSeconds  int               `toml:"settle_seconds" json:"settle_seconds,omitempty"`   // how long a lost call may still be applied; 0: the product's own window
 	LookUps        []Call            `toml:"look_ups" json:"look_ups,omitempty"`
+	Probe          *ToolProbe        `toml:"probe" json:"probe,omitempty"` // settles an uncertain call without a person, where that is beyond doubt
 }
 
 // Money says which argument is an amount, in which currency (ISO 4217), and how many decimals of it the argument counts: 2 when

@@ -52,6 +52,14 @@ func TestParseKeepsEveryField(t *testing.T) {
 				DefiniteErrors: []string{"^payment [a-z0-9_]+ does not exist$"},
 				LookUps:        []manifest.Call{{Tool: "tickets.list", Arguments: map[string]any{"filter": map[string]any{"payments": []any{"{payment_id}"}}, "limit": int64(5)}}},
 			},
+			{
+				Name: "tickets_close", Effect: policy.Consequential, Reviewed: "2026-11-29", Why: "Closes a ticket, once and for all.", Arguments: []string{"ticket_id"},
+				Sentence: "Close ticket {ticket_id}",
+				Probe: &manifest.ToolProbe{
+					Call:    manifest.Call{Tool: "tickets.list", Arguments: map[string]any{"ticket": "{ticket_id}", "limit": int64(1)}},
+					Applied: `^Ticket {ticket_id} is closed\.`, Absent: `^Ticket {ticket_id} is open\.`,
+				},
+			},
 		},
 		Probe: &manifest.Probe{Call: manifest.Call{Tool: "tickets.list", Arguments: map[string]any{"limit": int64(1), "open": true, "ratio": 0.5}}, Expect: "tickets"},
 	}

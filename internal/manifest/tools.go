@@ -32,6 +32,7 @@ func toolRules(c *check) {
 		c.settleSeconds(p, t)
 		c.definiteErrors(p, t)
 		c.lookUps(p, t)
+		c.toolProbe(p, t)
 	}
 }
 
@@ -152,16 +153,21 @@ func (c *check) definiteErrors(p string, t ToolPolicy) {
 func (c *check) lookUps(p string, t ToolPolicy) {
 	for i, call := range t.LookUps {
 		path := fmt.Sprintf("%s.look_ups[%d]", p, i)
-		c.read(path, call)
-		for _, s := range textsIn(call.Arguments) {
-			names, wrong := placeholders(s)
-			if wrong != "" || len(names) > 0 && s != "{"+names[0]+"}" {
-				c.at(path+".arguments", "A look-up of “"+t.Name+"” mixes an argument with other text.", "Write the whole value as \"{name}\".")
-				continue
-			}
-			for _, n := range names {
-				c.argument(path+".arguments", "A look-up of “"+t.Name+"” uses", n, t)
-			}
+		c.readWith(path, "A look-up of “"+t.Name+"”", call, t)
+	}
+}
+
+// readWith is read for a call that carries arguments of the action.
+func (c *check) readWith(path, what string, call Call, t ToolPolicy) {
+	c.read(path, call)
+	for _, s := range textsIn(call.Arguments) {
+		names, wrong := placeholders(s)
+		if wrong != "" || len(names) > 0 && s != "{"+names[0]+"}" {
+			c.at(path+".arguments", what+" mixes an argument with other text.", "Write the whole value as \"{name}\".")
+			continue
+		}
+		for _, n := range names {
+			c.argument(path+".arguments", what+" uses", n, t)
 		}
 	}
 }

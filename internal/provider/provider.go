@@ -43,6 +43,14 @@ type Call struct {
 	Definition json.RawMessage
 	// Definite is the reviewed tool policy's knowledge of error texts that mean "nothing was applied"; nil knows none.
 	Definite func(text string) bool
+	// Probe is how a Reconciler may find out what became of the call; nil where nothing can.
+	Probe *Probe
+}
+
+// Probe is a reviewed read that tells, without doubt, whether a write was applied.
+type Probe struct {
+	Call  Call
+	Judge func(text string) Sight // of the read's text
 }
 
 // Result is what a read answers: an MCP tool result.

@@ -27,7 +27,10 @@ func New(version string) *Client {
 	return &Client{role: registry.MCP, self: identify("countersign", version)}
 }
 
-var _ provider.Provider = (*Client)(nil)
+var (
+	_ provider.Provider   = (*Client)(nil)
+	_ provider.Reconciler = (*Client)(nil)
+)
 
 // upstream is what is remembered of the server of one connection.
 type upstream struct {
