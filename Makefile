@@ -66,9 +66,15 @@ vulnerabilities: ## does our code reach a known vulnerability?
 	fi; \
 	$(call tool,govulncheck) -db "file://$$db" ./...
 
+# Every fuzz target gets its time beside the tests, which mostly wait for databases and browsers.
 .PHONY: test
-test: needs drift lint ## everything the machine can check: drift, lint and every test; ends with the Go summary
-	@scripts/with-tests go test -timeout 30m ./...
+test: needs drift lint ## everything the machine can check: drift, lint, every test, 20 s of each fuzz target; ends with the Go summary
+	@FUZZTIME=20s scripts/fuzz -- scripts/with-tests go test -timeout 30m ./...
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME, 5m unless told; what it finds becomes a file in testdata/fuzz, to be committed
+	@scripts/need go git
+	@scripts/fuzz
 
 .PHONY: test-e2e
 test-e2e: needs ## the browser and outside-in tests only
@@ -79,10 +85,10 @@ gallery: node_modules/.test ## every view in every state, as files in gallery-ou
 	@scripts/need go node chromium
 	@go run ./cmd/gallery -out gallery-out -pictures docs/pictures
 
-# What the tests need beyond Go: Chromium from the distribution, the rest from npm.
+# What the tests need beyond Go: Chromium, and what the examples of the documentation use, from the distribution; the rest from npm.
 .PHONY: needs
 needs: node_modules/.test
-	@scripts/need go node git make chromium
+	@scripts/need go node git make curl jq chromium
 
 # A stamp holds the lock file it was installed from; `make test` installs a superset of what `make run` needs.
 node_modules/.run: package-lock.json

@@ -84,9 +84,12 @@ func TestOurOwnPrefixIsNoKey(t *testing.T) {
 }
 
 func FuzzName(f *testing.F) {
-	f.Add("contacts_get")
-	f.Add("a.b")
-	f.Add("x_abcdef22")
+	for _, tool := range []string{
+		"contacts_get", "a.b", "x_abcdef22", "", "__", "a__b", "get-sum", "Ünïcode", "a\x00b", "\xff", "admin/tools.list", strings.Repeat("a", 41), strings.Repeat("a", 300),
+		"countersign__actions_get", "x_ABCDEF22", "x_abcdef2", "_abcdefgh", " spaces ", "a\u202eb",
+	} {
+		f.Add(tool)
+	}
 	f.Fuzz(func(t *testing.T, tool string) {
 		name := capability.Name(long, tool)
 		if !allowed.MatchString(name) {

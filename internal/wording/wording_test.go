@@ -202,7 +202,9 @@ func TestOnlyCanonicalBytesAreTakenApart(t *testing.T) {
 }
 
 func FuzzArguments(f *testing.F) {
-	f.Add([]byte(`{"a":"b","c":1.0e5,"d":[{}]}`))
+	for _, raw := range []string{`{"a":"b","c":1.0e5,"d":[{}]}`, `{}`, `{"amount_cents":12345678901234567890,"currency":"eur"}`, `{"text":"\u202e\u0000<b>"}`, `{"a":{"b":{"c":[1,[2,[3]]]}}}`, `[]`, `{"a":1,"a":2}`} {
+		f.Add([]byte(raw))
+	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		arguments, err := wording.Arguments(raw)
 		if err != nil {
