@@ -107,7 +107,7 @@ func (g got) clear(t *testing.T, what string, want ...int) {
 	if g.status >= 400 && len(plainText(g.body)) < 20 {
 		t.Errorf("%s is answered %d with no word why: %q", what, g.status, g.body)
 	}
-	for _, leak := range []string{"pgx", "SQLSTATE", "goroutine ", "runtime error", "/internal/"} {
+	for _, leak := range []string{"jackc/pgx", "SQLSTATE", "goroutine ", "runtime error", "/internal/"} {
 		if strings.Contains(g.body, leak) {
 			t.Errorf("%s tells about our insides: %s", what, leak)
 		}
