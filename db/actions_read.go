@@ -72,11 +72,28 @@ func (s Actions) Timeline(ctx context.Context, org identity.OrgID, id action.ID)
 		}
 		found, err := q.ActionTimeline(ctx, string(org), string(id))
 		for _, e := range found {
-			out = append(out, action.Event{At: e.At, Event: e.Event, By: e.ActorName})
+			out = append(out, eventOf(e))
 		}
 		return err
 	})
 	return out, err
+}
+
+func eventOf(e rows.ActionTimelineRow) action.Event {
+	out := action.Event{At: e.At, Event: e.Event, By: e.ActorName}
+	for i, name := range e.FactNames {
+		switch value := e.FactValues[i]; name {
+		case "to":
+			out.To = action.State(value)
+		case "why":
+			out.Why = value
+		case "reason":
+			out.Reason = value
+		case "tool":
+			out.Tool = value
+		}
+	}
+	return out
 }
 
 // Counts implements action.Reader.

@@ -59,6 +59,7 @@ var events = []event{
 	{audit.ActionFailed, "Not done"},
 	{audit.ActionUncertain, "Outcome unknown"},
 	{audit.ActionResolved, "Outcome settled"},
+	{audit.LookedUp, "Looked up at the provider"},
 	{audit.FreezeOn, "Everything consequential stopped"},
 	{audit.FreezeOff, "Everything consequential let go on"},
 }

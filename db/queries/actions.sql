@@ -116,7 +116,7 @@ SELECT count(*) FILTER (WHERE state = 'staged' AND (expires_at > clock_timestamp
 FROM actions WHERE org_id = @org_id AND state IN ('staged', 'uncertain', 'executing');
 
 -- name: ActionTimeline :many
-SELECT at, event, actor_name FROM audit_entries WHERE org_id = @org_id AND object_kind = 'action' AND object_id = @id ORDER BY id;
+SELECT at, event, actor_name, fact_names, fact_values FROM audit_entries WHERE org_id = @org_id AND object_kind = 'action' AND object_id = @id ORDER BY id;
 
 -- name: ActionUndecidedOfConnection :many
 SELECT id, run_id FROM actions WHERE connection_id = @connection_id AND state IN ('staged', 'approved') ORDER BY run_id, id;

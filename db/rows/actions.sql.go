@@ -1173,13 +1173,15 @@ func (q *Queries) ActionStagedOfRun(ctx context.Context, runID string) ([]string
 }
 
 const actionTimeline = `-- name: ActionTimeline :many
-SELECT at, event, actor_name FROM audit_entries WHERE org_id = $1 AND object_kind = 'action' AND object_id = $2 ORDER BY id
+SELECT at, event, actor_name, fact_names, fact_values FROM audit_entries WHERE org_id = $1 AND object_kind = 'action' AND object_id = $2 ORDER BY id
 `
 
 type ActionTimelineRow struct {
-	At        time.Time
-	Event     string
-	ActorName string
+	At         time.Time
+	Event      string
+	ActorName  string
+	FactNames  []string
+	FactValues []string
 }
 
 func (q *Queries) ActionTimeline(ctx context.Context, orgID string, iD string) ([]ActionTimelineRow, error) {
@@ -1191,7 +1193,13 @@ func (q *Queries) ActionTimeline(ctx context.Context, orgID string, iD string) (
 	var items []ActionTimelineRow
 	for rows.Next() {
 		var i ActionTimelineRow
-		if err := rows.Scan(&i.At, &i.Event, &i.ActorName); err != nil {
+		if err := rows.Scan(
+			&i.At,
+			&i.Event,
+			&i.ActorName,
+			&i.FactNames,
+			&i.FactValues,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

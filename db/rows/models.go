@@ -146,6 +146,20 @@ type Freeze struct {
 	LiftedIn     pgtype.Uint64
 }
 
+type LookUp struct {
+	ID        string
+	OrgID     string
+	ActionID  string
+	At        time.Time
+	ByID      string
+	ByName    string
+	Tool      string
+	Arguments []byte
+	Seen      string
+	NotKept   int32
+	IsError   bool
+}
+
 type ObservedTool struct {
 	OrgID        string
 	ConnectionID string
@@ -160,6 +174,15 @@ type ObservedTool struct {
 	Problem      string
 	FirstSeen    time.Time
 	SeenAt       time.Time
+}
+
+type Probe struct {
+	ActionID string
+	OrgID    string
+	Attempts int32
+	LastAt   time.Time
+	NextAt   time.Time
+	Sentence string
 }
 
 type Run struct {

@@ -37,10 +37,35 @@ type Sweeper interface {
 	Approved(ctx context.Context, limit int) ([]action.Waiting, error)
 }
 
-// Queue wakes dispatchers.
-type Queue struct {
-	client *river.Client[pgx.Tx]
+// Reconciler finds out what became of uncertain actions. reconcile.Reconciler implements it.
+type Reconciler interface {
+	Due(ctx context.Context, limit int) ([]action.Waiting, error)
+	Probe(ctx context.Context, org identity.OrgID, id action.ID) error
 }
+
+// With adds to a queue.
+type With func(q *Queue, workers *river.Workers)
+
+// WithReconciler has uncertain actions probed when their turn comes.
+func WithReconciler(r Reconciler, log *slog.Logger) With {
+	return func(q *Queue, workers *river.Workers) {
+		q.reconciler = r
+		river.AddWorker(workers, &prober{reconciler: r, log: log})
+	}
+}
+
+// Queue wakes dispatchers and reconcilers.
+type Queue struct {
+	client     *river.Client[pgx.Tx]
+	reconciler Reconciler // nil: nobody probes
+}
+
+type probe struct {
+	Org identity.OrgID `json:"org"`
+	ID  action.ID      `json:"id" river:"unique"`
+}
+
+func (probe) Kind() string { return "action_probe" }
 
 type send struct {
 	Org identity.OrgID `json:"org"`
@@ -59,13 +84,16 @@ var pending = []rivertype.JobState{
 }
 
 // New makes a queue over a pool. Start begins work.
-func New(pool *pgxpool.Pool, d Dispatcher, s Sweeper, log *slog.Logger) (*Queue, error) {
+func New(pool *pgxpool.Pool, d Dispatcher, s Sweeper, log *slog.Logger, more ...With) (*Queue, error) {
 	q := &Queue{}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &sender{dispatcher: d, log: log})
 	river.AddWorker(workers, &broom{sweeper: s, queue: q, log: log})
+	for _, with := range more {
+		with(q, workers)
+	}
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
-		Queues:                      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 32}, "sweep": {MaxWorkers: 1}},
+		Queues:                      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 32}, "sweep": {MaxWorkers: 1}, "probe": {MaxWorkers: 4}},
 		Workers:                     workers,
 		JobTimeout:                  -1, // a dispatch ends by its own deadlines; River must not cancel what has been sent
 		MaxAttempts:                 1,
@@ -121,6 +149,7 @@ func (w *broom) Work(ctx context.Context, _ *river.Job[sweep]) error {
 			w.log.WarnContext(ctx, "sweep failed; the next one goes on", "error", err)
 		}
 	}
+	w.queue.wakeProbes(ctx, w.log)
 	waiting, err := w.sweeper.Approved(ctx, leftBehind)
 	if err != nil {
 		w.log.WarnContext(ctx, "approved actions could not be listed; the next sweep goes on", "error", err)
@@ -130,6 +159,37 @@ func (w *broom) Work(ctx context.Context, _ *river.Job[sweep]) error {
 		if err := w.queue.Wake(ctx, a.Org, a.ID); err != nil {
 			return nil // the database is away; the next sweep finds the same ones
 		}
+	}
+	return nil
+}
+
+// wakeProbes asks for what is due to be probed. What cannot be asked for now is still due at the next sweep.
+func (q *Queue) wakeProbes(ctx context.Context, log *slog.Logger) {
+	if q.reconciler == nil {
+		return
+	}
+	due, err := q.reconciler.Due(ctx, leftBehind)
+	if err != nil {
+		log.WarnContext(ctx, "uncertain actions could not be listed; the next sweep goes on", "error", err)
+		return
+	}
+	for _, a := range due {
+		if _, err := q.client.Insert(ctx, probe{Org: a.Org, ID: a.ID}, &river.InsertOpts{Queue: "probe", UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: pending}}); err != nil {
+			return
+		}
+	}
+}
+
+type prober struct {
+	river.WorkerDefaults[probe]
+	reconciler Reconciler
+	log        *slog.Logger
+}
+
+// Work never answers an error: the action stays uncertain, and its next turn comes.
+func (w *prober) Work(ctx context.Context, job *river.Job[probe]) error {
+	if err := w.reconciler.Probe(ctx, job.Args.Org, job.Args.ID); err != nil {
+		w.log.WarnContext(ctx, "uncertain action not probed; its next turn comes", "action", job.Args.ID, "error", err)
 	}
 	return nil
 }

@@ -203,7 +203,11 @@ type Ended struct {
 
 // Event is one line of an action's timeline, read from the audit trail.
 type Event struct {
-	At    time.Time
-	Event string
-	By    string
+	At     time.Time
+	Event  string
+	By     string
+	To     State  // of a transition
+	Why    string // a sentence of ours
+	Reason string // a person's words
+	Tool   string // of a look-up
 }

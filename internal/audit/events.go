@@ -54,6 +54,8 @@ const (
 	GroupSaved     Event = "group.saved"
 	GroupRemoved   Event = "group.removed"
 
+	LookedUp Event = "look_up.made" // a read to find out what became of an uncertain action
+
 	FreezeOn  Event = "freeze.on"
 	FreezeOff Event = "freeze.off"
 )
