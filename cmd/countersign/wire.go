@@ -29,6 +29,7 @@ import (
 	"countersign/internal/provider"
 	"countersign/internal/provider/hosted"
 	"countersign/internal/reach"
+	"countersign/internal/reconcile"
 	"countersign/internal/registry"
 	"countersign/internal/release"
 	"countersign/internal/secret"
@@ -98,7 +99,8 @@ func wire(w wiring) (*app, error) {
 	}
 	dispatcher := &dispatch.Dispatcher{Actions: actions, Connections: connections, Lines: a.lines, Log: w.log}
 	var err error
-	if a.queue, err = wake.New(w.db.Pool(), dispatcher, actions, w.log); err != nil {
+	reconciler := &reconcile.Reconciler{Actions: actions, Connections: connections, Lines: a.lines, Log: w.log}
+	if a.queue, err = wake.New(w.db.Pool(), dispatcher, actions, w.log, wake.WithReconciler(reconciler, w.log)); err != nil {
 		return nil, err
 	}
 	a.gateway = gateway.New(gateway.Config{
