@@ -28,6 +28,7 @@ const (
 	lockChain   int32 = 4 // sealing one organization's trail
 	lockPublish int32 = 5 // publishing a catalog: rare, and one at a time
 	// 6 is used by the functions hold_switch and press_switch: the kill switch of one organization
+	lockListener int32 = 7 // held, shared, by each replica that remembers capabilities; the second key is its number
 )
 
 // DB is the connected database. It is safe for concurrent use.
@@ -70,6 +71,8 @@ func prepare(cfg *pgxpool.Config) {
 	}
 	// A transaction of ours lasts milliseconds. One whose client hangs must not hold its locks for ever.
 	params["idle_in_transaction_session_timeout"] = "60000"
+	params["client_min_messages"] = "notice" // triggers tell their session by notices, see tell
+	cfg.ConnConfig.OnNotice = notice
 	cfg.MaxConnLifetimeJitter = 5 * time.Minute
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
@@ -129,12 +132,27 @@ func (d *DB) fenced(ctx context.Context, begin string, org identity.OrgID, f fun
 		return fault.Absent("organization")
 	}
 	opts := pgx.TxOptions{BeginQuery: begin + "; SET LOCAL countersign.org = '" + string(org) + "'"}
-	return translated(pgx.BeginTxFunc(ctx, d.pool, opts, f))
+	return d.commit(ctx, opts, f)
 }
 
 // inTx runs f in a transaction that sees no organization: only the doors and the tables that belong to nobody.
 func (d *DB) inTx(ctx context.Context, f func(tx pgx.Tx) error) error {
-	return translated(pgx.BeginFunc(ctx, d.pool, f))
+	return d.commit(ctx, pgx.TxOptions{}, f)
+}
+
+// commit runs f in a transaction. When that changed what a capability follows from, it returns when nobody remembers the old one.
+func (d *DB) commit(ctx context.Context, opts pgx.TxOptions, f func(tx pgx.Tx) error) error {
+	changed := false
+	err := pgx.BeginTxFunc(ctx, d.pool, opts, func(tx pgx.Tx) error {
+		changedCapability(tx) // left by a statement outside a transaction of ours
+		err := f(tx)
+		changed = changedCapability(tx)
+		return err
+	})
+	if err == nil && changed {
+		d.tell(ctx)
+	}
+	return translated(err)
 }
 
 // enterOrg moves a transaction into an organization, for the few changes that touch several.

@@ -70,6 +70,7 @@ type app struct {
 	registry registry.Table
 	queue    *wake.Queue
 	recorder *db.Recorder
+	memory   *db.Capabilities
 	gateway  *gateway.Gateway
 	lines    *reach.Lines
 	chain    db.Audit
@@ -93,6 +94,7 @@ func wire(w wiring) (*app, error) {
 		credentials = db.Credentials{DB: w.db}
 		vault       = credential.NewVault(w.keys, credentials)
 	)
+	a.memory = db.NewCapabilities(runs, w.log)
 	a.lines = reach.New(a.releases, w.registry, vault, map[registry.Kind]provider.Provider{registry.Hosted: hosted.New(version())})
 	a.connections = &installation.Connections{
 		Read: connections, Write: connections, Prober: a.lines, Releases: a.releases, Credentials: credentials, Registry: w.registry, Keys: w.keys,
@@ -130,9 +132,10 @@ func wire(w wiring) (*app, error) {
 		Actions:  inbox,
 		Runs:     &admin.Runs{Store: runs, Actions: inbox, Observed: connections},
 		Releases: &admin.Releases{Store: a.releases},
-		Profiles: &admin.Profiles{Store: a.profiles, Connections: connections},
+		Profiles: &admin.Profiles{Store: a.profiles, Connections: connections, Groups: db.Groups{DB: w.db}, Releases: a.releases},
+		Groups:   &admin.Groups{Store: db.Groups{DB: w.db}, Directory: a.people, Profiles: a.profiles},
 		API:      &agent.API{Tokens: a.tokens, Runs: runs, Actions: actions, Connections: connections, Trail: a.chain, PublicURL: w.publicURL},
-		Gateway:  &web.Gateway{MCP: agent.NewMCP(runs, a.gateway, version()), Config: agent.NewConfig(runs, w.publicURL)},
+		Gateway:  &web.Gateway{MCP: agent.NewMCP(a.memory, a.gateway, version()), Config: agent.NewConfig(a.memory, w.publicURL)},
 	})
 	return a, err
 }
@@ -168,10 +171,11 @@ func (a *app) start(ctx context.Context) error {
 	a.endLoops, a.loops = cancel, make(chan struct{})
 	go func() {
 		defer close(a.loops)
-		var both sync.WaitGroup
-		both.Go(func() { a.every(loop, sealEvery, "the audit chain is not sealed; entries are kept and wait", a.seal) })
-		both.Go(func() { a.every(loop, sweepEvery, "old sessions are not removed", a.sessions.Sweep) })
-		both.Wait()
+		var all sync.WaitGroup
+		all.Go(func() { a.every(loop, sealEvery, "the audit chain is not sealed; entries are kept and wait", a.seal) })
+		all.Go(func() { a.every(loop, sweepEvery, "old sessions are not removed", a.sessions.Sweep) })
+		all.Go(func() { a.memory.Listen(loop) })
+		all.Wait()
 	}()
 	return nil
 }
