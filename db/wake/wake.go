@@ -1,12 +1,15 @@
 // Package wake owns the wake-ups: that an approved action is noticed soon, also when the process that approved it is gone, and that what
-// time has ended is swept. It runs on River and never owns the truth: a job that runs twice finds the claim taken and does nothing, and
-// no job is ever repeated in order to send again.
+// time has ended is swept. A wake-up goes to a worker of this process at once; what a process leaves behind is found by the sweep and
+// shared out by River. None of them owns the truth: who comes second finds the claim taken and does nothing, and no job is ever repeated
+// in order to send again.
 package wake
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -54,10 +57,22 @@ func WithReconciler(r Reconciler, log *slog.Logger) With {
 	}
 }
 
+// How many wake-ups this process keeps for itself. What is more goes to River, which all replicas share.
+const (
+	nearby      = 16  // workers
+	nearbyQueue = 256 // waiting for one
+)
+
 // Queue wakes dispatchers and reconcilers.
 type Queue struct {
 	client     *river.Client[pgx.Tx]
 	reconciler Reconciler // nil: nobody probes
+	sender     *sender
+
+	mu      sync.RWMutex // guards stopped, and that nothing is put into near after it
+	stopped bool
+	near    chan send
+	workers sync.WaitGroup
 }
 
 type probe struct {
@@ -85,9 +100,9 @@ var pending = []rivertype.JobState{
 
 // New makes a queue over a pool. Start begins work.
 func New(pool *pgxpool.Pool, d Dispatcher, s Sweeper, log *slog.Logger, more ...With) (*Queue, error) {
-	q := &Queue{}
+	q := &Queue{sender: &sender{dispatcher: d, log: log}, near: make(chan send, nearbyQueue)}
 	workers := river.NewWorkers()
-	river.AddWorker(workers, &sender{dispatcher: d, log: log})
+	river.AddWorker(workers, q.sender)
 	river.AddWorker(workers, &broom{sweeper: s, queue: q, log: log})
 	for _, with := range more {
 		with(q, workers)
@@ -110,13 +125,64 @@ func New(pool *pgxpool.Pool, d Dispatcher, s Sweeper, log *slog.Logger, more ...
 }
 
 // Start begins to work. Stop lets what is being sent finish, up to ctx.
-func (q *Queue) Start(ctx context.Context) error { return q.client.Start(context.WithoutCancel(ctx)) }
+func (q *Queue) Start(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	for range nearby {
+		q.workers.Go(func() {
+			for s := range q.near {
+				q.sender.send(ctx, s)
+			}
+		})
+	}
+	return q.client.Start(ctx)
+}
 
-// Stop ends the work in order.
-func (q *Queue) Stop(ctx context.Context) error { return q.client.Stop(ctx) }
+// Stop ends the work in order. What still waits for a worker of this process is approved and stays so; any replica's sweep finds it.
+func (q *Queue) Stop(ctx context.Context) error {
+	q.mu.Lock()
+	if !q.stopped {
+		q.stopped = true
+		close(q.near)
+		for range q.near { // leaves it to the sweep
+		}
+	}
+	q.mu.Unlock()
+	idle := make(chan struct{})
+	go func() { q.workers.Wait(); close(idle) }()
+	err := q.client.Stop(ctx)
+	select {
+	case <-idle:
+		return err
+	case <-ctx.Done():
+		return errors.Join(err, ctx.Err())
+	}
+}
 
-// Wake asks for an approved action to be sent soon. When it cannot be written the sweep finds the action a moment later.
+// Wake asks for an approved action to be sent soon: by this process, or by any when it is busy. When that cannot be written the sweep
+// finds the action a moment later.
 func (q *Queue) Wake(ctx context.Context, org identity.OrgID, id action.ID) error {
+	if q.hand(send{Org: org, ID: id}) {
+		return nil
+	}
+	return q.enqueue(ctx, org, id)
+}
+
+// hand gives a wake-up to a worker of this process, if it has room.
+func (q *Queue) hand(s send) bool {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	if q.stopped {
+		return false
+	}
+	select {
+	case q.near <- s:
+		return true
+	default:
+		return false
+	}
+}
+
+func (q *Queue) enqueue(ctx context.Context, org identity.OrgID, id action.ID) error {
 	_, err := q.client.Insert(ctx, send{Org: org, ID: id}, &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: pending}})
 	return err
 }
@@ -129,11 +195,21 @@ type sender struct {
 
 // Work never answers an error: what could not be prepared stays approved, and the sweep wakes it again until it expires.
 func (w *sender) Work(ctx context.Context, job *river.Job[send]) error {
-	_, err := w.dispatcher.Dispatch(ctx, job.Args.Org, job.Args.ID)
-	if err != nil && !errors.Is(err, action.NotClaimable) {
-		w.log.WarnContext(ctx, "action not sent yet", "action", job.Args.ID, "error", err)
-	}
+	w.send(ctx, job.Args)
 	return nil
+}
+
+// send never panics: a worker of this process has nobody above it.
+func (w *sender) send(ctx context.Context, s send) {
+	defer func() {
+		if r := recover(); r != nil {
+			w.log.ErrorContext(ctx, "sending panicked", "action", s.ID, "panic", fmt.Sprintf("%T", r))
+		}
+	}()
+	_, err := w.dispatcher.Dispatch(ctx, s.Org, s.ID)
+	if err != nil && !errors.Is(err, action.NotClaimable) {
+		w.log.WarnContext(ctx, "action not sent yet", "action", s.ID, "error", err)
+	}
 }
 
 type broom struct {
@@ -156,7 +232,7 @@ func (w *broom) Work(ctx context.Context, _ *river.Job[sweep]) error {
 		return nil
 	}
 	for _, a := range waiting {
-		if err := w.queue.Wake(ctx, a.Org, a.ID); err != nil {
+		if err := w.queue.enqueue(ctx, a.Org, a.ID); err != nil {
 			return nil // the database is away; the next sweep finds the same ones
 		}
 	}
