@@ -333,30 +333,7 @@ func says(t *testing.T, err error, words ...string) {
 	}
 }
 
-// checkInvariants runs at the end of every test: each query finds what must not be there.
+// checkInvariants runs at the end of every test.
 func (s *scene) checkInvariants() {
-	for sentence, query := range map[string]string{
-		"a second dispatch of an action":                   `SELECT count(*) FROM (SELECT action_id FROM dispatches GROUP BY 1 HAVING count(*) > 1) x`,
-		"a second action of a provider key":                `SELECT count(*) FROM (SELECT provider_key FROM dispatches GROUP BY 1 HAVING count(*) > 1) x`,
-		"a dispatch without an earlier equal approval":     `SELECT count(*) FROM dispatches d JOIN actions a ON a.id = d.action_id WHERE a.approved_digest IS DISTINCT FROM d.args_digest OR a.decided_at IS NULL OR a.decided_at > d.claimed_at`,
-		"a dispatch of what was never sent":                `SELECT count(*) FROM dispatches d JOIN actions a ON a.id = d.action_id WHERE a.state NOT IN ('executing', 'succeeded', 'failed', 'uncertain', 'closed_unknown')`,
-		"something sent without a dispatch":                `SELECT count(*) FROM actions a WHERE a.state IN ('executing', 'succeeded', 'failed', 'uncertain', 'closed_unknown') AND NOT EXISTS (SELECT FROM dispatches d WHERE d.action_id = a.id)`,
-		"a transition without exactly one audit row":       `SELECT count(*) FROM actions a WHERE a.version <> (SELECT count(*) FROM audit_entries e WHERE e.object_kind = 'action' AND e.object_id = a.id AND e.event LIKE 'action.%')`,
-		"an audit row of a transition outside the table":   `SELECT count(*) FROM audit_entries e WHERE e.object_kind = 'action' AND e.event LIKE 'action.%' AND (e.fact_names[1:2] <> '{from,to}' OR NOT action_edge(e.fact_values[1], e.fact_values[2]))`,
-		"a last audit row that tells another state":        `SELECT count(*) FROM actions a WHERE a.state <> (SELECT e.fact_values[2] FROM audit_entries e WHERE e.object_id = a.id AND e.event LIKE 'action.%' ORDER BY e.id DESC LIMIT 1)`,
-		"a budget that counts wrong":                       `SELECT count(*) FROM runs r WHERE r.consequential_used <> (SELECT count(*) FROM actions a WHERE a.run_id = r.id AND a.budget_held)`,
-		"a budget that was exceeded":                       `SELECT count(*) FROM runs WHERE consequential_used > budget`,
-		"somebody who countersigned their own":             `SELECT count(*) FROM actions WHERE decided_by IN (on_behalf_of, token_owner)`,
-		"an approval that fewer signed than were asked":    `SELECT count(*) FROM actions a WHERE a.approved_digest IS NOT NULL AND NOT a.approved_by_policy AND (SELECT count(*) FROM action_approvals s WHERE s.action_id = a.id AND s.args_digest = a.approved_digest) < a.signatures_needed`,
-		"a day that was overdrawn":                         `SELECT count(*) FROM budget_days WHERE used > most OR used < 0`,
-		"two actions of one key":                           `SELECT count(*) FROM (SELECT run_id, idempotency_key FROM actions GROUP BY 1, 2 HAVING count(*) > 1) x`,
-		"a credential of an ended connection":              `SELECT count(*) FROM credentials d JOIN connections c ON c.id = d.connection_id WHERE c.state IN ('retired', 'disconnected')`,
-		"something undecided on an ended connection":       `SELECT count(*) FROM actions a JOIN connections c ON c.id = a.connection_id WHERE c.state IN ('retired', 'disconnected') AND a.state IN ('staged', 'approved')`,
-		"a staged action of a run that was ended":          `SELECT count(*) FROM actions a JOIN runs r ON r.id = a.run_id WHERE r.ended_at IS NOT NULL AND a.state = 'staged'`,
-		"a row of one organization under another's parent": `SELECT count(*) FROM actions a JOIN runs r ON r.id = a.run_id JOIN connections c ON c.id = a.connection_id WHERE a.org_id <> r.org_id OR a.org_id <> c.org_id`,
-	} {
-		if n := value[int](s, query); n != 0 {
-			s.t.Errorf("the database holds %s (%d)", sentence, n)
-		}
-	}
+	dbtest.Holds(s.t, s.owner, "testdata/invariants.sql")
 }
