@@ -35,6 +35,9 @@ type ActionView struct {
 	Timeline   []action.Event
 	Reads      []RunRead // what the run read before it asked, oldest first
 	Definition PinnedDefinition
+	Frozen     *action.Freeze  // what stops an open action
+	LookUps    []action.LookUp // newest first
+	Probe      *action.Probe   // where the automatic ones stand; nil when there was none
 	Form       DecisionForm
 }
 

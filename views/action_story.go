@@ -21,6 +21,7 @@ var cardSteps = map[audit.Event][2]string{
 	audit.ActionFailed:    {"Not done.", "Nothing was applied."},
 	audit.ActionUncertain: {"Outcome unknown.", "It will not be sent again."},
 	audit.ActionResolved:  {"Outcome settled.", ""},
+	audit.LookedUp:        {"Looked up at the provider.", "What was seen is kept above."},
 }
 
 // cardStory is what led here: the run, what it read, and each step of the action.
@@ -36,6 +37,9 @@ func cardStory(v ActionView) []ui.Event {
 		step := ui.Event{At: e.At, Text: e.Event, By: e.By, Now: i == len(v.Timeline)-1}
 		if words, ok := cardSteps[audit.Event(e.Event)]; ok {
 			step.Lead, step.Text = words[0], words[1]
+		}
+		if audit.Event(e.Event) == audit.ActionResolved {
+			step.Lead, step.Text = settledWords(e), settledHow(e)
 		}
 		out = append(out, step)
 	}
@@ -145,4 +149,28 @@ func resolvedWords(a action.Action) string {
 		return "A person looked it up and recorded it."
 	}
 	return ""
+}
+
+// settledWords says what an outcome was settled as.
+func settledWords(e action.Event) string {
+	switch e.To {
+	case action.StateSucceeded:
+		return "Outcome settled: it happened."
+	case action.StateFailed:
+		return "Outcome settled: it did not happen."
+	case action.StateClosedUnknown:
+		return "Outcome settled: nobody can tell."
+	}
+	return "Outcome settled."
+}
+
+// settledHow says by which of the three ways: an answer that came late, a probe, or a person.
+func settledHow(e action.Event) string {
+	switch e.By {
+	case "worker":
+		return "Late evidence: " + e.Why + "."
+	case "reconciler":
+		return "Looked up by Countersign: " + e.Why
+	}
+	return "Recorded by a person: " + e.Reason
 }

@@ -26,6 +26,7 @@ type InboxLine struct {
 	Sentence wording.Sentence
 	Behalf   string // who the run works for
 	Why      string // why somebody else decides
+	Frozen   *action.Freeze
 }
 
 // HistoryView is a page of the actions that are closed, newest first.
@@ -70,7 +71,7 @@ func lineMeta(l InboxLine) string {
 	case action.StateExecuting:
 		return who + " It was handed to the provider, once."
 	case action.StateUncertain, action.StateClosedUnknown:
-		return who + " " + a.ErrorSentence
+		return who + " " + a.ErrorSentence + evidenceWords(a)
 	case action.StateSucceeded:
 		return who + " " + resolvedWords(a)
 	case action.StateFailed:
@@ -83,4 +84,16 @@ func lineMeta(l InboxLine) string {
 		return "Nothing was sent. " + a.ErrorSentence
 	}
 	return ""
+}
+
+// evidenceWords sums up what was observed while it was sent.
+func evidenceWords(a action.Action) string {
+	if a.Evidence == nil {
+		return " Nothing was observed while it was sent."
+	}
+	words := " " + ui.Count(int(a.Evidence.BytesWritten), "byte", "bytes") + " left"
+	if a.Evidence.Status != 0 {
+		return words + ", and an answer began" + statusWords(a.Evidence.Status) + "."
+	}
+	return words + ", and no answer began."
 }

@@ -112,7 +112,7 @@ func (d *desk) serve() {
 	h := d.handlers(origin)
 	h.Actions = &admin.Actions{
 		Reader: d.actions, Decider: d.actions, Runs: d.runs, Connections: db.Connections{DB: d.db}, Releases: db.NewReleases(d.db, registry.Trusted()),
-		Directory: db.People{DB: d.db}, Trail: db.Audit{DB: d.db}, Waker: d.bell,
+		Directory: db.People{DB: d.db}, Trail: db.Audit{DB: d.db}, Waker: d.bell, Freezer: d.actions, Investigator: d.actions,
 	}
 	h.Runs = &admin.Runs{Store: d.runs, Actions: h.Actions, Observed: db.Connections{DB: d.db}}
 	handler, err := web.New(d.config(origin), h)

@@ -36,6 +36,7 @@ type Handlers struct {
 	Runs        *admin.Runs
 	Catalog     *admin.Catalog
 	Connections *admin.Connections
+	Freezes     *admin.Freezes
 	API         *agent.API
 	Gateway     *Gateway
 }
@@ -84,6 +85,13 @@ func Routes(h Handlers) []Route {
 			Route{post, "/actions/:id/deny", with(identity.Decide, a.Deny)},
 			Route{post, "/actions/:id/cancel", with(identity.Manage, a.Cancel)},
 			Route{post, "/actions/:id/settle", with(identity.Decide, a.Settle)},
+			Route{post, "/actions/:id/look-ups", with(identity.Decide, a.LookUp)},
+		)
+	}
+	if f := h.Freezes; f != nil {
+		add(
+			Route{post, "/freezes", with(identity.Manage, f.Freeze)},
+			Route{post, "/freezes/:id/lift", with(identity.Manage, f.Lift)},
 		)
 	}
 	if r := h.Runs; r != nil {

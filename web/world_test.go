@@ -117,7 +117,7 @@ func (s *site) config(origin string) web.Config {
 }
 
 func (s *site) navigation() *admin.Navigation {
-	return &admin.Navigation{Actions: db.Actions{DB: s.db}, Runs: db.Runs{DB: s.db}, Connections: db.Connections{DB: s.db}, Tools: s.installations()}
+	return &admin.Navigation{Actions: db.Actions{DB: s.db}, Runs: db.Runs{DB: s.db}, Connections: db.Connections{DB: s.db}, Tools: s.installations(), Freezer: db.Actions{DB: s.db}}
 }
 
 func (s *site) installations() *installation.Connections {
@@ -131,8 +131,9 @@ func (s *site) handlers(origin string) web.Handlers {
 	trail := db.Audit{DB: s.db}
 	keys, err := secret.Generate()
 	s.must(err)
-	inbox := &admin.Actions{Reader: db.Actions{DB: s.db}, Decider: db.Actions{DB: s.db}, Runs: db.Runs{DB: s.db}, Connections: connections, Releases: releases, Directory: who, Trail: trail}
+	inbox := &admin.Actions{Reader: db.Actions{DB: s.db}, Decider: db.Actions{DB: s.db}, Runs: db.Runs{DB: s.db}, Connections: connections, Releases: releases, Directory: who, Trail: trail, Freezer: db.Actions{DB: s.db}, Investigator: db.Actions{DB: s.db}}
 	return web.Handlers{
+		Freezes:  &admin.Freezes{Freezer: db.Actions{DB: s.db}},
 		Doors:    &admin.Doors{Directory: who, Invitations: who, Attempts: attempts, Trail: trail, Sessions: keeper},
 		Overview: &admin.Overview{Actions: db.Actions{DB: s.db}, Runs: db.Runs{DB: s.db}, Connections: connections, Tools: s.installations()},
 		People:   &admin.People{Directory: who, Roster: who, Invitations: who, PublicURL: origin},

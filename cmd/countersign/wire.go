@@ -114,10 +114,11 @@ func wire(w wiring) (*app, error) {
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	inbox := &admin.Actions{
 		Reader: actions, Decider: actions, Runs: runs, Connections: connections, Releases: a.releases, Directory: a.people, Trail: a.chain, Waker: a.queue,
+		Freezer: actions, Investigator: actions, Looker: reconciler,
 	}
 	a.handler, err = web.New(web.Config{
 		PublicURL: w.publicURL, Listen: w.listen, Sessions: keeper, Metrics: metrics, Ready: a.ready(w.db, w.seeded),
-		Chrome: &admin.Navigation{Actions: actions, Runs: runs, Connections: connections, Tools: a.connections},
+		Chrome: &admin.Navigation{Actions: actions, Runs: runs, Connections: connections, Tools: a.connections, Freezer: actions},
 	}, web.Handlers{
 		Doors:    &admin.Doors{Directory: a.people, Invitations: a.people, Attempts: a.sessions, Trail: a.chain, Sessions: keeper},
 		Overview: &admin.Overview{Actions: actions, Runs: runs, Connections: connections, Tools: a.connections},
@@ -130,6 +131,7 @@ func wire(w wiring) (*app, error) {
 			Service: a.connections, Vault: vault, Trail: a.chain, Profiles: a.profiles, Actions: actions,
 		},
 		Actions:  inbox,
+		Freezes:  &admin.Freezes{Freezer: actions},
 		Runs:     &admin.Runs{Store: runs, Actions: inbox, Observed: connections},
 		Releases: &admin.Releases{Store: a.releases},
 		Profiles: &admin.Profiles{Store: a.profiles, Connections: connections, Groups: db.Groups{DB: w.db}, Releases: a.releases},

@@ -3,7 +3,10 @@
 // request and never decides anything.
 package layout
 
-import "countersign/views/ui"
+import (
+	"countersign/internal/action"
+	"countersign/views/ui"
+)
 
 // Frame is what every page tells the layout.
 type Frame struct {
@@ -29,6 +32,8 @@ type Viewer struct {
 	InboxWaiting int // actions this person may decide
 	NeedsReview  int // connections with something held back
 	RunsLive     int
+
+	Freezes []action.Freeze // the kill switches that are on
 }
 
 // Flash is the result of the last post.

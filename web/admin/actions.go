@@ -30,6 +30,10 @@ type Actions struct {
 	Directory   PeopleList
 	Trail       audit.Reader
 	Waker       Waker
+
+	Freezer      FreezeReader
+	Investigator action.Investigator
+	Looker       Looker
 }
 
 // Waker asks for an approved action to be sent soon. db/wake.Queue implements it.
@@ -143,6 +147,7 @@ type words struct {
 	releases ReleaseReader
 	known    map[string]release.Release
 	people   []people.Listed
+	standing []action.Freeze
 }
 
 func (p *Actions) words(r *Request) *words {
@@ -150,7 +155,11 @@ func (p *Actions) words(r *Request) *words {
 	if err != nil {
 		answer.Log(r.Ctx(), answer.Of(err), r.Response().Header().Get("X-Request-Id"))
 	}
-	return &words{request: r, releases: p.Releases, known: map[string]release.Release{}, people: all}
+	standing, err := p.Freezer.Freezes(r.Ctx(), r.Org())
+	if err != nil {
+		answer.Log(r.Ctx(), answer.Of(err), r.Response().Header().Get("X-Request-Id"))
+	}
+	return &words{request: r, releases: p.Releases, known: map[string]release.Release{}, people: all, standing: standing}
 }
 
 func (w *words) lines(found []action.Action) []views.InboxLine {
@@ -164,6 +173,9 @@ func (w *words) lines(found []action.Action) []views.InboxLine {
 func (w *words) line(a action.Action) views.InboxLine {
 	l := views.InboxLine{Action: a, Behalf: w.name(a.OnBehalfOf, a.OnBehalfEmail)}
 	_, l.Sentence = w.say(a)
+	if f, on := action.Covering(w.standing, a.Profile, a.Connection); on && (a.State == action.StateStaged || a.State == action.StateApproved) {
+		l.Frozen = &f
+	}
 	if refused := action.MayDecide(w.request.Person(), a); refused != nil {
 		l.Why = refused.What
 	}

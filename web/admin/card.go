@@ -57,7 +57,7 @@ func (p *Actions) card(r *Request, a action.Action) (views.ActionView, error) {
 	if refused := action.MayDecide(r.Person(), a); refused != nil {
 		v.Refused, v.Deciders = refused.What, w.deciders(a)
 	}
-	for _, more := range []func(*Request, *views.ActionView) error{p.earlier, p.reads, p.definition} {
+	for _, more := range []func(*Request, *views.ActionView) error{p.earlier, p.reads, p.definition, p.looked, p.frozen} {
 		if err := more(r, &v); err != nil {
 			answer.Log(r.Ctx(), answer.Of(err), r.Response().Header().Get("X-Request-Id"))
 		}

@@ -20,6 +20,7 @@ type Navigation struct {
 	Runs        RunList
 	Connections ConnectionList
 	Tools       ToolReader
+	Freezer     FreezeReader
 
 	mu      sync.Mutex
 	reviews map[identity.OrgID]counted
@@ -57,6 +58,9 @@ func (n *Navigation) Viewer(ctx context.Context, s session.Session) layout.Viewe
 			}
 		}
 	}
+	var err error
+	v.Freezes, err = n.Freezer.Freezes(ctx, s.Org.ID)
+	note(err)
 	runs, err := n.Runs.Runs(ctx, s.Org.ID, true, "", countMost)
 	note(err)
 	v.RunsLive = len(runs)

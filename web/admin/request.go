@@ -57,6 +57,7 @@ func (r *Request) Entry(event audit.Event, kind, id string, facts ...audit.Fact)
 // Frame is the page around a page; current is the id of its navigation entry.
 func (r *Request) Frame(title, current string) layout.Frame {
 	f := layout.Frame{Title: title, Current: current, Viewer: r.Chrome.Viewer(r.Ctx(), r.Session), Theme: Theme(r.Request())}
+	f.Freeze = frozenWords(f.Viewer.Freezes)
 	if flash, ok := decodeFlash(r.Session.Flash); ok {
 		f.Flash = &flash
 	}
