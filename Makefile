@@ -80,6 +80,13 @@ fuzz: ## each fuzz target for FUZZTIME, 5m unless told; what it finds becomes a 
 test-e2e: needs ## the browser and outside-in tests only
 	@scripts/with-tests go test -timeout 30m ./web/e2e/...
 
+.PHONY: bench
+bench: node_modules/.run ## measure against a direct call and a bare proxy in one run; writes bench/REPORT.md, ends with the gates
+	@scripts/need go
+	@go build -o bin/countersign ./cmd/countersign
+	@go build -o bin/bench ./bench
+	@bin/bench -binary bin/countersign -report bench/REPORT.md
+
 .PHONY: gallery
 gallery: node_modules/.test ## every view in every state, as files in gallery-out; and the README's pictures
 	@scripts/need go node chromium
