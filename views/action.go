@@ -26,9 +26,11 @@ type ActionView struct {
 	Run       run.Run
 	Behalf    string // name of the person the run works for; their address where none is known
 
-	Viewer    string   // who is looking
-	Refused   string   // why the viewer may not decide; empty where they may
-	Deciders  []string // who may
+	Viewer    string            // who is looking
+	Refused   string            // why the viewer may not decide; empty where they may
+	Deciders  []string          // who may, and has not signed yet
+	Mine      *action.Signature // the viewer's own, where others are still asked
+	Day       action.Day        // of the profile on the connection
 	MayCancel bool
 
 	Earlier    Earlier
@@ -162,6 +164,9 @@ func argumentWords(a wording.Argument) string {
 
 // approveLabel is the verb and its object.
 func approveLabel(v ActionView) string {
+	if v.Action.Missing() > 1 {
+		return "Sign, as the " + ordinal(len(v.Action.Signatures)+1) + " of " + ui.Grouped(v.Action.Needed)
+	}
 	if verb := v.Sentence.Verb(); verb != "" {
 		return "Approve and " + verb
 	}
@@ -178,6 +183,41 @@ func budgetWords(v ActionView) string {
 		return ui.Grouped(v.Run.Used) + of + " taken or asked for, this one among them"
 	}
 	return ui.Grouped(v.Run.Used) + of + " taken"
+}
+
+func ordinal(n int) string {
+	switch n {
+	case 1:
+		return "1st"
+	case 2:
+		return "2nd"
+	case 3:
+		return "3rd"
+	}
+	return ui.Grouped(n) + "th"
+}
+
+// dayWords says what of the day's actions is taken, this one among them while it holds its place.
+func dayWords(v ActionView) string {
+	return ui.Grouped(v.Day.Actions) + " of " + ui.Grouped(v.Day.Most) + " taken; resets at 00:00 UTC"
+}
+
+// amountWords says what of the day's money is taken.
+func amountWords(v ActionView) string {
+	spent := manifest.Amount{Currency: v.Day.MostAmount.Currency, Units: v.Day.Spent}
+	return spent.Currency + " " + spent.String() + " of " + v.Day.MostAmount.String() + " taken; resets at 00:00 UTC"
+}
+
+// amountMeter is the day's money in hundredths of the limit: used before this one, this one.
+func amountMeter(v ActionView) (used, this int) {
+	if v.Day.MostAmount.Units == 0 {
+		return 0, 0
+	}
+	of := func(units int64) int { return int(min(100, units/max(1, v.Day.MostAmount.Units/100))) }
+	if thisInBudget(v) > 0 {
+		this = of(v.Action.Spends.Units)
+	}
+	return max(0, of(v.Day.Spent)-this), this
 }
 
 // thisInBudget is how many cells of the meter are this action's.

@@ -13,6 +13,7 @@ import (
 var cardSteps = map[audit.Event][2]string{
 	audit.ActionStaged:    {"Asked for.", "Nothing was sent."},
 	audit.ActionApproved:  {"Approved.", ""},
+	audit.SignatureGiven:  {"Signed.", "Others are still asked, and nothing was sent."},
 	audit.ActionDenied:    {"Denied.", "Nothing was sent."},
 	audit.ActionExpired:   {"Expired.", "Nobody decided in time, and nothing was sent."},
 	audit.ActionCancelled: {"Cancelled.", "Nothing was sent."},

@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"github.com/a-h/templ"
+
+	"countersign/views/ui"
 )
 
 // flow draws words of ours (text) and parts (components) one after the other without a gap: a template puts a blank between a part and
@@ -52,6 +54,20 @@ func to(href string, label any) templ.Component {
 			return err
 		}
 		_, err := io.WriteString(w, "</a>")
+		return err
+	})
+}
+
+// code is a name somebody else chose, drawn in the voice of bytes.
+func code(name string) templ.Component {
+	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
+		if _, err := io.WriteString(w, "<code>"); err != nil {
+			return err
+		}
+		if err := ui.Text(name).Render(ctx, w); err != nil {
+			return err
+		}
+		_, err := io.WriteString(w, "</code>")
 		return err
 	})
 }

@@ -16,7 +16,8 @@ type InboxView struct {
 	Others    []InboxLine
 	Uncertain []InboxLine
 	Moving    []InboxLine
-	More      int // staged ones that are not listed: only the soonest are
+	Batches   []BatchOffer // of what waits for the viewer, the tools of which more than one call does
+	More      int          // staged ones that are not listed: only the soonest are
 	Failed    map[string]string
 }
 
@@ -34,6 +35,29 @@ type HistoryView struct {
 	Now   time.Time
 	Lines []InboxLine
 	Pager ui.Cursor
+	End   string       // the state that is shown alone; empty for all
+	Today action.Ended // since midnight, UTC
+}
+
+// Href is the list of one end; empty for all of them.
+func (v HistoryView) Href(end string) string {
+	if end == "" {
+		return "/actions?tab=closed"
+	}
+	return "/actions?tab=closed&end=" + end
+}
+
+// historyEnds are the ends that the list can be narrowed to, with their counts of today. What nobody decided on stands apart from what
+// somebody denied: the first is a queue that nobody looked at, the second an answer.
+func historyEnds(v HistoryView) []ui.Tab {
+	tab := func(label string, end action.State, n int) ui.Tab {
+		return ui.Tab{Label: label, Href: v.Href(string(end)), Current: v.End == string(end), Count: n, CountWords: "today"}
+	}
+	return []ui.Tab{
+		tab("All", "", -1), tab("Done", action.StateSucceeded, v.Today.Succeeded), tab("Not done", action.StateFailed, v.Today.Failed),
+		tab("Denied", action.StateDenied, v.Today.Denied), tab("Expired undecided", action.StateExpired, v.Today.ExpiredUndecided),
+		tab("Cancelled", action.StateCancelled, v.Today.Cancelled), tab("May have happened", action.StateClosedUnknown, v.Today.ClosedUnknown),
+	}
 }
 
 func (v InboxView) open() int {
@@ -79,7 +103,10 @@ func lineMeta(l InboxLine) string {
 	case action.StateDenied:
 		return "Denied by " + a.DecidedByName + ": " + a.Reason
 	case action.StateExpired:
-		return "Nobody acted in time. Nothing was sent."
+		if a.DecidedAt != nil {
+			return who + " It expired before it could be sent. Nothing was sent."
+		}
+		return "Nobody decided in time" + signedWords(a) + ". Nothing was sent."
 	case action.StateCancelled:
 		return "Nothing was sent. " + a.ErrorSentence
 	}

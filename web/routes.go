@@ -27,6 +27,7 @@ type Handlers struct {
 	Doors       *admin.Doors
 	Overview    *admin.Overview
 	People      *admin.People
+	Groups      *admin.Groups
 	Tokens      *admin.Tokens
 	Settings    *admin.Settings
 	Audit       *admin.Audit
@@ -80,6 +81,9 @@ func Routes(h Handlers) []Route {
 	if a := h.Actions; a != nil {
 		add(
 			Route{get, "/actions", with(identity.View, a.Inbox)},
+			Route{get, "/actions/batch", with(identity.View, a.Batch)},
+			Route{post, "/actions/batch/approve", with(identity.Decide, a.ApproveBatch)},
+			Route{post, "/actions/batch/deny", with(identity.Decide, a.DenyBatch)},
 			Route{get, "/actions/:id", with(identity.View, a.Show)},
 			Route{post, "/actions/:id/approve", with(identity.Decide, a.Approve)},
 			Route{post, "/actions/:id/deny", with(identity.Decide, a.Deny)},
@@ -123,6 +127,13 @@ func Routes(h Handlers) []Route {
 			Route{post, "/people/:id/deactivate", with(identity.Manage, p.Deactivate)},
 			Route{post, "/people/:id/reactivate", with(identity.Manage, p.Reactivate)},
 			Route{post, "/people/:id/link", with(identity.Manage, p.Link)},
+		)
+	}
+	if g := h.Groups; g != nil {
+		add(
+			Route{get, "/people/groups", with(identity.Manage, g.List)},
+			Route{post, "/people/groups", with(identity.Manage, g.Save)},
+			Route{post, "/people/groups/remove", with(identity.Manage, g.Remove)},
 		)
 	}
 	if t := h.Tokens; t != nil {

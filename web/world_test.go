@@ -141,7 +141,8 @@ func (s *site) handlers(origin string) web.Handlers {
 		Settings: &admin.Settings{Directory: who, Roster: who, Attempts: attempts, Sessions: keeper, Releases: releases, PublicURL: origin},
 		Audit:    &admin.Audit{Trail: trail, Verifier: chain{trail, s.signer}},
 		Releases: &admin.Releases{Store: releases},
-		Profiles: &admin.Profiles{Store: db.Profiles{DB: s.db}, Connections: connections},
+		Profiles: &admin.Profiles{Store: db.Profiles{DB: s.db}, Connections: connections, Groups: db.Groups{DB: s.db}, Releases: releases},
+		Groups:   &admin.Groups{Store: db.Groups{DB: s.db}, Directory: who, Profiles: db.Profiles{DB: s.db}},
 		Catalog:  &admin.Catalog{Releases: releases, Read: connections, Registry: registry.Trusted()},
 		Connections: &admin.Connections{
 			Service: s.installations(), Vault: credential.NewVault(keys, db.Credentials{DB: s.db}), Trail: trail,

@@ -231,9 +231,10 @@ func inboxPages() []Entry {
 		Uncertain: []views.InboxLine{lineOf(lost(), "")},
 		Others:    []views.InboxLine{lineOf(move, "This was asked for on your behalf, so somebody else decides.")},
 		Moving:    []views.InboxLine{lineOf(signed(refunded(), action.StateExecuting), "")}, More: 12,
+		Batches: []views.BatchOffer{{Connection: crmKey, ConnectionName: "Sandbox CRM", Tool: "refund_issue", Count: 3}},
 	}
 	down := "The database does not answer. Wait a moment and load the page again."
-	history := views.HistoryView{Now: now, Pager: ui.Cursor{Next: "/actions?tab=closed&before=x", Words: "7 actions"}}
+	history := views.HistoryView{Now: now, Today: action.Ended{Succeeded: 9, Denied: 2, ExpiredUndecided: 3, ClosedUnknown: 1}, Pager: ui.Cursor{Next: "/actions?tab=closed&before=x", Words: "7 actions"}}
 	denied := signed(refunded(), action.StateApproved)
 	denied.State, denied.Reason, denied.FinishedAt = action.StateDenied, "Refunded by bank transfer on Friday.", ago(4*time.Minute)
 	expired := move

@@ -26,6 +26,7 @@ var groups = [][]Entry{
 	connectionPages(),
 	overviewPages(),
 	inboxPages(),
+	approvalPages(),
 	actionPages(),
 	runPages(),
 	profilePages(),

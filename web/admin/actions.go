@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"countersign/internal/action"
@@ -22,8 +23,8 @@ import (
 
 // Actions are the inbox and the action card: where people countersign.
 type Actions struct {
-	Reader      action.Reader
-	Decider     action.Decider
+	Reader      ActionLedger
+	Decider     ActionDecider
 	Runs        RunReader
 	Connections PinnedReader
 	Releases    ReleaseReader
@@ -34,6 +35,18 @@ type Actions struct {
 	Freezer      FreezeReader
 	Investigator action.Investigator
 	Looker       Looker
+}
+
+// ActionLedger reads actions and what they take of limits; db.Actions implements it.
+type ActionLedger interface {
+	action.Reader
+	action.Ledger
+}
+
+// ActionDecider makes decisions, one by one and together; db.Actions implements it.
+type ActionDecider interface {
+	action.Decider
+	action.Together
 }
 
 // Waker asks for an approved action to be sent soon. db/wake.Queue implements it.
@@ -108,6 +121,7 @@ func (p *Actions) waiting(r *Request, w *words, v *views.InboxView) error {
 			v.Others = append(v.Others, l)
 		}
 	}
+	v.Batches = offers(v.Yours)
 	if len(staged) == showOpen {
 		counts, err := p.Reader.Counts(r.Ctx(), r.Org())
 		v.More = max(0, counts.Waiting-len(staged))
@@ -122,18 +136,27 @@ func (p *Actions) lines(r *Request, w *words, states ...action.State) ([]views.I
 }
 
 func (p *Actions) history(r *Request) error {
-	before := action.ID(r.QueryParam("before"))
-	found, err := p.Reader.Actions(r.Ctx(), r.Org(), action.Filter{States: closed, Before: before, Limit: showClosed + 1})
+	before, end := action.ID(r.QueryParam("before")), r.QueryParam("end")
+	filter := action.Filter{States: closed, Before: before, Limit: showClosed + 1}
+	if s := action.State(end); slices.Contains(closed, s) {
+		filter.States, filter.Undecided = []action.State{s}, s == action.StateExpired
+	} else {
+		end = ""
+	}
+	found, err := p.Reader.Actions(r.Ctx(), r.Org(), filter)
 	if err != nil {
 		return err
 	}
-	v := views.HistoryView{Now: time.Now()}
+	v := views.HistoryView{Now: time.Now(), End: end}
+	if v.Today, err = p.Reader.Ended(r.Ctx(), r.Org(), v.Now.UTC().Truncate(day)); err != nil {
+		return err
+	}
 	if len(found) > showClosed {
 		found = found[:showClosed]
-		v.Pager.Next = "/actions?tab=closed&before=" + string(found[showClosed-1].ID)
+		v.Pager.Next = v.Href(end) + "&before=" + string(found[showClosed-1].ID)
 	}
 	if before != "" {
-		v.Pager.First = "/actions?tab=closed"
+		v.Pager.First = v.Href(end)
 	}
 	v.Lines = p.words(r).lines(found)
 	v.Pager.Words = ui.Count(len(found), "action", "actions")
@@ -178,6 +201,8 @@ func (w *words) line(a action.Action) views.InboxLine {
 	}
 	if refused := action.MayDecide(w.request.Person(), a); refused != nil {
 		l.Why = refused.What
+	} else if _, signed := a.SignedBy(w.request.Person().ID); signed && a.Missing() > 0 {
+		l.Why = "You signed this. It waits for " + ui.Count(a.Missing(), "more signature", "more signatures") + "."
 	}
 	return l
 }

@@ -56,8 +56,10 @@ func (p *Actions) card(r *Request, a action.Action) (views.ActionView, error) {
 	}
 	if refused := action.MayDecide(r.Person(), a); refused != nil {
 		v.Refused, v.Deciders = refused.What, w.deciders(a)
+	} else if mine, ok := a.SignedBy(r.Person().ID); ok {
+		v.Mine, v.Deciders = &mine, w.deciders(a)
 	}
-	for _, more := range []func(*Request, *views.ActionView) error{p.earlier, p.reads, p.definition, p.looked, p.frozen} {
+	for _, more := range []func(*Request, *views.ActionView) error{p.taken, p.earlier, p.reads, p.definition, p.looked, p.frozen} {
 		if err := more(r, &v); err != nil {
 			answer.Log(r.Ctx(), answer.Of(err), r.Response().Header().Get("X-Request-Id"))
 		}
@@ -85,11 +87,17 @@ func (w *words) policy(a action.Action) (manifest.ToolPolicy, bool) {
 // deciders names who may decide on an action.
 func (w *words) deciders(a action.Action) (names []string) {
 	for _, l := range w.people {
-		if action.MayDecide(l.Person, a) == nil {
+		if action.MaySign(l.Person, a) == nil {
 			names = append(names, l.Display())
 		}
 	}
 	return names
+}
+
+// taken is what the day holds already.
+func (p *Actions) taken(r *Request, v *views.ActionView) (err error) {
+	v.Day, err = p.Reader.Day(r.Ctx(), r.Org(), v.Action.ID)
+	return err
 }
 
 // lookBack is how many actions of the connection are compared with this one.

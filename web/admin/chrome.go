@@ -53,7 +53,7 @@ func (n *Navigation) Viewer(ctx context.Context, s session.Session) layout.Viewe
 		waiting, err := n.Actions.Actions(ctx, s.Org.ID, action.Filter{States: []action.State{action.StateStaged}, OldestDue: true, Limit: countMost})
 		note(err)
 		for _, a := range waiting {
-			if action.MayDecide(p, a) == nil {
+			if action.MaySign(p, a) == nil {
 				v.InboxWaiting++
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"countersign/internal/action"
 	"countersign/internal/fault"
 	"countersign/views"
+	"countersign/views/ui"
 	"countersign/web/answer"
 )
 
@@ -26,6 +27,9 @@ func (p *Actions) Approve(r *Request) error {
 	a, err := p.Decider.Approve(r.Ctx(), decision(r))
 	if err != nil {
 		return p.refused(r, err)
+	}
+	if a.State == action.StateStaged {
+		return p.done(r, a, "You signed this. It waits for "+ui.Count(a.Missing(), "more signature", "more signatures")+"; nothing was sent.")
 	}
 	p.wake(r, a)
 	return p.done(r, a, "You approved this. It is sent once, with the bytes below.")

@@ -26,6 +26,7 @@ type Overview struct {
 type ActionReader interface {
 	Actions(ctx context.Context, org identity.OrgID, f action.Filter) ([]action.Action, error)
 	Counts(ctx context.Context, org identity.OrgID) (action.Counts, error)
+	Ended(ctx context.Context, org identity.OrgID, since time.Time) (action.Ended, error)
 }
 
 // RunList lists runs; capability.Store implements it.
@@ -123,6 +124,9 @@ func (o *Overview) today(r *Request, v *views.OverviewView) error {
 		return err
 	}
 	midnight := v.Now.UTC().Truncate(day)
+	if v.Ended, err = o.Actions.Ended(r.Ctx(), r.Org(), midnight); err != nil {
+		return err
+	}
 	list = slices.DeleteFunc(list, func(a action.Action) bool { return ended(a).Before(midnight) })
 	slices.SortStableFunc(list, func(a, b action.Action) int { return ended(b).Compare(ended(a)) })
 	if v.TodayMore = len(list) > showToday; v.TodayMore {

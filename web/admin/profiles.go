@@ -13,6 +13,7 @@ import (
 	"countersign/internal/fault"
 	"countersign/internal/identity"
 	"countersign/internal/installation"
+	"countersign/internal/people"
 	"countersign/internal/policy"
 	"countersign/internal/profile"
 	"countersign/internal/run"
@@ -24,6 +25,13 @@ import (
 type Profiles struct {
 	Store       profile.Store
 	Connections ConnectionList
+	Groups      GroupList
+	Releases    ReleaseReader // whose manifests say what a connection's tools are bounded by
+}
+
+// GroupList lists the groups of approvers; people.Groups implements it.
+type GroupList interface {
+	Groups(ctx context.Context, org identity.OrgID) ([]people.Group, error)
 }
 
 // ConnectionList lists an organization's connections; installation.Reader implements it.
@@ -118,10 +126,19 @@ func (p *Profiles) read(r *Request, name string) (profile.Profile, error) {
 	if err != nil {
 		return pr, err
 	}
+	groups, err := p.Groups.Groups(r.Ctx(), r.Org())
+	if err != nil {
+		return pr, err
+	}
 	for _, key := range r.Values("use") {
 		use, err := readUse(r, key, connections)
 		if f, ok := fault.As(err); ok {
 			faults = append(faults, f)
+		}
+		if i := slices.IndexFunc(connections, func(c installation.Connection) bool { return c.Key == use.Connection }); i >= 0 {
+			if f := p.readLimits(r, &use, connections[i], groups); f != nil {
+				faults = append(faults, f)
+			}
 		}
 		if use.Connection != "" {
 			pr.Uses = append(pr.Uses, use)
@@ -190,6 +207,13 @@ func (p *Profiles) show(r *Request, status int, pr profile.Profile, v views.Prof
 	if err != nil {
 		return err
 	}
+	groups, err := p.Groups.Groups(r.Ctx(), r.Org())
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		v.Groups = append(v.Groups, g.Name)
+	}
 	v.Name, v.Version, v.Department, v.MayManage = pr.Name, pr.Version, pr.Department, r.Person().May(identity.Manage)
 	if v.Budget == "" {
 		v.Budget = strconv.Itoa(pr.Budget)
@@ -199,7 +223,11 @@ func (p *Profiles) show(r *Request, status int, pr profile.Profile, v views.Prof
 		if c.State == installation.Retired && !used {
 			continue
 		}
-		v.Offers = append(v.Offers, views.ProfileOffer{Connection: c, Used: used, Mode: use.Mode, Listed: use.Tools != nil, Ticked: use.Tools})
+		o := views.ProfileOffer{Connection: c, Used: used, Mode: use.Mode, Listed: use.Tools != nil, Ticked: use.Tools, Limits: p.limitsOf(r, use, c)}
+		if status == http.StatusUnprocessableEntity {
+			o.Limits = p.typedLimits(r, o.Limits, c.Key.String())
+		}
+		v.Offers = append(v.Offers, o)
 	}
 	title := "New profile"
 	if !v.New {
@@ -217,6 +245,9 @@ func profileFacts(pr profile.Profile) []audit.Fact {
 		}
 		if u.Tools != nil {
 			how += ", " + ui.Count(len(u.Tools), "tool", "tools")
+		}
+		if limits := views.LimitWords(u); limits != "" {
+			how += ", " + limits
 		}
 		facts = append(facts, audit.Fact{Name: "uses " + u.Connection.String(), Value: how})
 	}
