@@ -38,7 +38,7 @@ type present struct {
 // judged is what the database says about one call at this moment.
 type judged struct {
 	facts       action.Facts
-	mode        policy.Mode // of the connection, narrowed by the profile
+	mode        policy.Mode // of the connection, within what was minted and what the profile allows
 	destructive bool
 	asked       asked
 }
@@ -60,7 +60,7 @@ func (t step) facts(ctx context.Context, r rows.Run, c rows.Connection, s subjec
 		outside = s.touched.Outside(who.bound, who.allowed)
 	}
 	use := useOf(f.ProfileMode, f.ProfileTools)
-	mode := use.Narrow(policy.Standing{Mode: policy.Mode(c.Mode)}).Mode
+	mode := use.Narrow(policy.Standing{Mode: policy.Mode(c.Mode)}).Mode.Within(policy.Mode(text(f.MintedMode)))
 	live, destination := p.definition, p.destination
 	if live == "" {
 		if live = text(f.ObservedDigest); live == "" {

@@ -150,14 +150,15 @@ func mint(ctx context.Context, q *rows.Queries, p rows.RunInsertParams, offers [
 	}
 	for _, o := range offers {
 		use := useOf(o.ProfileMode, o.ProfileTools)
-		access := use.Narrow(policy.Standing{Mode: policy.Mode(o.Mode)}).Mode.Access()
+		mode := use.Narrow(policy.Standing{Mode: policy.Mode(o.Mode)}).Mode
+		access := mode.Access()
 		tools := []string{}
 		for _, pin := range pins {
 			if pin.ConnectionID == o.ID && access.Allows(policy.Effect(pin.Effect)) && (use.Tools == nil || slices.Contains(use.Tools, pin.Tool)) {
 				tools = append(tools, pin.Tool)
 			}
 		}
-		if err := q.RunConnectionInsert(ctx, p.OrgID, p.ID, o.ID); err != nil {
+		if err := q.RunConnectionInsert(ctx, rows.RunConnectionInsertParams{OrgID: p.OrgID, RunID: p.ID, ConnectionID: o.ID, Mode: string(mode)}); err != nil {
 			return err
 		}
 		if err := q.RunGrantCopy(ctx, p.ID, o.ID, tools); err != nil {

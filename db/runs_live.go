@@ -28,7 +28,7 @@ const (
 		FROM runs r JOIN orgs o ON o.id = r.org_id WHERE `
 	liveConnections = `SELECT c.id, c.org_id, c.key, c.integration, c.kind, c.runtime, c.release_digest, c.name, c.state, c.mode, c.snapshot_version, c.version,
 		c.destination, c.contract, c.tested_at, c.healthy, c.found, c.trouble, c.remedy, c.health_since, c.created_by, c.created_at, c.retired_at,
-		u.connection_key IS NOT NULL, u.mode, u.tools,
+		rc.mode, u.connection_key IS NOT NULL, u.mode, u.tools,
 		(SELECT jsonb_object_agg(x.setting, to_jsonb(x.allowed)) FROM profile_resources x WHERE x.org_id = r.org_id AND x.profile = r.profile AND x.connection_key = c.key) FROM runs r JOIN run_connections rc ON rc.run_id = r.id
 		JOIN connections c ON c.id = rc.connection_id
 		LEFT JOIN profile_uses u ON u.org_id = r.org_id AND u.profile = r.profile AND u.connection_key = c.key WHERE `
@@ -89,8 +89,9 @@ func (s Runs) live(ctx context.Context, enter string, enterArg any, where string
 	return l, err
 }
 
-// profileUse is how the run's profile uses a connection now.
+// profileUse is how the run's profile uses a connection now, beside the mode that was minted.
 type profileUse struct {
+	minted    policy.Mode
 	in        bool
 	mode      *string
 	tools     []string
@@ -111,6 +112,7 @@ func grantsOf(found []rows.Connection, use []profileUse, settings []rows.Connect
 		out[i] = capability.Grant{Connection: c, Minted: snapshot, InProfile: use[i].in, Resources: use[i].resources}
 		if use[i].in { // what the profile uses no more grants nothing
 			out[i].Now = useOf(use[i].mode, use[i].tools).Narrow(c.Standing)
+			out[i].Now.Mode = out[i].Now.Mode.Within(use[i].minted)
 		}
 	}
 	return out, nil
@@ -131,7 +133,7 @@ func scanUses(found pgx.Rows) (connections []rows.Connection, uses []profileUse,
 		var u profileUse
 		err := found.Scan(&c.ID, &c.OrgID, &c.Key, &c.Integration, &c.Kind, &c.Runtime, &c.ReleaseDigest, &c.Name, &c.State, &c.Mode, &c.SnapshotVersion,
 			&c.Version, &c.Destination, &c.Contract, &c.TestedAt, &c.Healthy, &c.Found, &c.Trouble, &c.Remedy, &c.HealthSince, &c.CreatedBy, &c.CreatedAt,
-			&c.RetiredAt, &u.in, &u.mode, &u.tools, &u.resources)
+			&c.RetiredAt, &u.minted, &u.in, &u.mode, &u.tools, &u.resources)
 		if err != nil {
 			return nil, nil, err
 		}

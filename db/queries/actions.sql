@@ -19,13 +19,14 @@ SELECT clock_timestamp()::timestamptz;
 -- ActionFacts reads what the fences judge. The run and the connection are locked by then.
 SELECT clock_timestamp()::timestamptz AS now,
        (u.connection_key IS NOT NULL)::boolean AS in_profile, u.mode AS profile_mode, u.tools AS profile_tools,
-       g.digest AS minted_digest, p.digest AS pinned_digest, p.effect AS pinned_effect, p.destructive AS pinned_destructive,
+       rc.mode AS minted_mode, g.digest AS minted_digest, p.digest AS pinned_digest, p.effect AS pinned_effect, p.destructive AS pinned_destructive,
        o.digest AS observed_digest,
        coalesce((SELECT x.id FROM actions x WHERE x.connection_id = c.id AND x.tool = @tool AND x.state = 'uncertain'
                     AND (x.arguments = @arguments OR x.args_digest = @args_digest) AND x.id <> @self LIMIT 1), '')::text AS uncertain_equal
 FROM runs r
 JOIN connections c ON c.id = @connection_id
 LEFT JOIN profile_uses u ON u.org_id = r.org_id AND u.profile = r.profile AND u.connection_key = c.key
+LEFT JOIN run_connections rc ON rc.run_id = r.id AND rc.connection_id = c.id
 LEFT JOIN run_grants g ON g.run_id = r.id AND g.connection_id = c.id AND g.tool = @tool
 LEFT JOIN pinned_tools p ON p.connection_id = c.id AND p.tool = @tool
 LEFT JOIN observed_tools o ON o.connection_id = c.id AND o.tool = @tool AND o.recipe = p.recipe

@@ -30,7 +30,7 @@ ORDER BY c.key
 FOR SHARE OF c;
 
 -- name: RunConnectionInsert :exec
-INSERT INTO run_connections (org_id, run_id, connection_id) VALUES (@org_id, @run_id, @connection_id);
+INSERT INTO run_connections (org_id, run_id, connection_id, mode) VALUES (@org_id, @run_id, @connection_id, @mode);
 
 -- name: RunGrantCopy :exec
 -- RunGrantCopy mints: what is pinned at this moment, of the tools named.

@@ -642,13 +642,14 @@ func (q *Queries) ActionExpire(ctx context.Context, id string) (Action, error) {
 const actionFacts = `-- name: ActionFacts :one
 SELECT clock_timestamp()::timestamptz AS now,
        (u.connection_key IS NOT NULL)::boolean AS in_profile, u.mode AS profile_mode, u.tools AS profile_tools,
-       g.digest AS minted_digest, p.digest AS pinned_digest, p.effect AS pinned_effect, p.destructive AS pinned_destructive,
+       rc.mode AS minted_mode, g.digest AS minted_digest, p.digest AS pinned_digest, p.effect AS pinned_effect, p.destructive AS pinned_destructive,
        o.digest AS observed_digest,
        coalesce((SELECT x.id FROM actions x WHERE x.connection_id = c.id AND x.tool = $1 AND x.state = 'uncertain'
                     AND (x.arguments = $2 OR x.args_digest = $3) AND x.id <> $4 LIMIT 1), '')::text AS uncertain_equal
 FROM runs r
 JOIN connections c ON c.id = $5
 LEFT JOIN profile_uses u ON u.org_id = r.org_id AND u.profile = r.profile AND u.connection_key = c.key
+LEFT JOIN run_connections rc ON rc.run_id = r.id AND rc.connection_id = c.id
 LEFT JOIN run_grants g ON g.run_id = r.id AND g.connection_id = c.id AND g.tool = $1
 LEFT JOIN pinned_tools p ON p.connection_id = c.id AND p.tool = $1
 LEFT JOIN observed_tools o ON o.connection_id = c.id AND o.tool = $1 AND o.recipe = p.recipe
@@ -669,6 +670,7 @@ type ActionFactsRow struct {
 	InProfile         bool
 	ProfileMode       *string
 	ProfileTools      []string
+	MintedMode        *string
 	MintedDigest      *string
 	PinnedDigest      *string
 	PinnedEffect      *string
@@ -693,6 +695,7 @@ func (q *Queries) ActionFacts(ctx context.Context, arg ActionFactsParams) (Actio
 		&i.InProfile,
 		&i.ProfileMode,
 		&i.ProfileTools,
+		&i.MintedMode,
 		&i.MintedDigest,
 		&i.PinnedDigest,
 		&i.PinnedEffect,

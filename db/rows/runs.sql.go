@@ -28,11 +28,23 @@ func (q *Queries) RunByKey(ctx context.Context, tokenID string, idempotencyKey *
 }
 
 const runConnectionInsert = `-- name: RunConnectionInsert :exec
-INSERT INTO run_connections (org_id, run_id, connection_id) VALUES ($1, $2, $3)
+INSERT INTO run_connections (org_id, run_id, connection_id, mode) VALUES ($1, $2, $3, $4)
 `
 
-func (q *Queries) RunConnectionInsert(ctx context.Context, orgID string, runID string, connectionID string) error {
-	_, err := q.db.Exec(ctx, runConnectionInsert, orgID, runID, connectionID)
+type RunConnectionInsertParams struct {
+	OrgID        string
+	RunID        string
+	ConnectionID string
+	Mode         string
+}
+
+func (q *Queries) RunConnectionInsert(ctx context.Context, arg RunConnectionInsertParams) error {
+	_, err := q.db.Exec(ctx, runConnectionInsert,
+		arg.OrgID,
+		arg.RunID,
+		arg.ConnectionID,
+		arg.Mode,
+	)
 	return err
 }
 

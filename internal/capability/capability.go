@@ -20,7 +20,7 @@ import (
 type Grant struct {
 	Connection installation.Connection // as it is now; Standing is the connection's own
 	Minted     policy.Snapshot         // the profile-narrowed snapshot when the run started
-	Now        policy.Standing         // the connection's standing, narrowed by the profile as it is now
+	Now        policy.Standing         // the connection's standing, narrowed by the profile as it is now; its mode never above the minted one
 	InProfile  bool                    // the profile still uses the connection
 	Resources  map[string][]string     // of a resource setting, the values the profile allows now
 }

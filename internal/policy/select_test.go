@@ -111,3 +111,14 @@ func TestATickThatCannotBePostedIsNoQuestion(t *testing.T) {
 		t.Errorf("other ticks than the page offered: %v", err)
 	}
 }
+
+func TestTheNarrowerOfTwoModes(t *testing.T) {
+	order := append([]policy.Mode{""}, policy.Modes...)
+	for i, a := range order {
+		for j, b := range order {
+			if got := a.Within(b); got != order[min(i, j)] {
+				t.Errorf("%q within %q is %q", a, b, got)
+			}
+		}
+	}
+}

@@ -36,6 +36,14 @@ func ParseMode(s string) (Mode, error) {
 	return "", fault.Field("mode", "There is no mode “"+s+"”; choose read_only, ask_user_on_write or autonomous.")
 }
 
+// Within is the narrower of two modes. No mode is the narrowest.
+func (m Mode) Within(limit Mode) Mode {
+	if slices.Index(Modes, limit) < slices.Index(Modes, m) {
+		return limit
+	}
+	return m
+}
+
 // Access is the legacy derived access. It exists only to decide which tools are eligible.
 type Access string
 

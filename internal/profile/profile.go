@@ -113,8 +113,8 @@ func (p Profile) Use(key connector.Key) (Use, bool) {
 
 // Narrow applies the profile to what a connection grants: the narrower mode, and the snapshot without the tools it leaves out.
 func (u Use) Narrow(now policy.Standing) policy.Standing {
-	if u.Mode != "" && slices.Index(policy.Modes, u.Mode) < slices.Index(policy.Modes, now.Mode) {
-		now.Mode = u.Mode
+	if u.Mode != "" {
+		now.Mode = now.Mode.Within(u.Mode)
 	}
 	if u.Tools != nil {
 		now.Snapshot = now.Snapshot.Only(func(p policy.Pinned) bool { return slices.Contains(u.Tools, p.Tool) })

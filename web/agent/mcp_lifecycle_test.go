@@ -167,6 +167,12 @@ func TestNarrowingActsOnTheNextCall(t *testing.T) {
 	}
 	mustLack(t, names(t, old), "contacts_create", "contacts_search")
 
+	// Nor does a freer mode: what this run asks for still waits for a person.
+	w.access(c, policy.Autonomous)
+	if got := call(t, s, "contacts_create", create); got.code() != "" || !strings.HasPrefix(got.text, "NOT EXECUTED.") {
+		t.Errorf("a run that began under “ask before writing” acted by itself: %s", got.text)
+	}
+
 	_, err := w.connections.Retire(t.Context(), w.admin, installation.Access{Key: c.Key})
 	check(t, err)
 	late("connection_unavailable", "contacts_search", find)
