@@ -11,6 +11,7 @@ import (
 	"countersign/internal/fault"
 	"countersign/internal/identity"
 	"countersign/internal/manifest"
+	"countersign/internal/profile"
 )
 
 var _ action.Ledger = Actions{}
@@ -26,7 +27,9 @@ type asked struct {
 }
 
 // people reports whether particular people, or several, are asked: then no mode approves in their place.
-func (a asked) people() bool { return a.approvers != "" || a.signatures > 1 }
+func (a asked) people() bool {
+	return profile.Use{Approvers: a.approvers, Signatures: a.signatures}.AsksPeople("")
+}
 
 func (t step) asked(ctx context.Context, r rows.Run, c rows.Connection, s subject) (asked, error) {
 	f, err := t.q.ActionAsked(ctx, rows.ActionAskedParams{
