@@ -173,5 +173,8 @@ func settledHow(e action.Event) string {
 	case "reconciler":
 		return "Looked up by Countersign: " + e.Why
 	}
+	if e.Reason == "" {
+		return "Recorded by a person."
+	}
 	return "Recorded by a person: " + e.Reason
 }
