@@ -27,6 +27,7 @@ var groups = [][]Entry{
 	overviewPages(),
 	inboxPages(),
 	approvalPages(),
+	freezePages(),
 	actionPages(),
 	runPages(),
 	profilePages(),
