@@ -123,7 +123,7 @@ func (d *Dispatcher) report(ctx context.Context, claimed action.Dispatch, o acti
 	wait := 50 * time.Millisecond
 	for {
 		a, err := d.Actions.Complete(ctx, claimed, o, settle)
-		if err == nil || isFault(err) {
+		if err == nil || answered(err) {
 			return a, err
 		}
 		d.Log.WarnContext(ctx, "outcome not recorded yet", "action", claimed.Action.ID, "error", err)
@@ -136,7 +136,9 @@ func (d *Dispatcher) report(ctx context.Context, claimed action.Dispatch, o acti
 	}
 }
 
-func isFault(err error) bool {
-	_, ok := fault.As(err)
-	return ok
+// answered reports whether the store has said no. A database that is away or full has not: what became of the call is known here alone,
+// and giving up would make an uncertain action of a certain one.
+func answered(err error) bool {
+	f, ok := fault.As(err)
+	return ok && f.Kind != fault.Unavailable
 }
