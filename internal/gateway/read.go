@@ -36,9 +36,13 @@ func (g *Gateway) read(ctx context.Context, l capability.Live, v verified) (json
 	e := audit.Entry{
 		Org: l.Org.ID, Actor: agent(l.Run), Event: audit.ToolRead, Object: audit.Object{Kind: "connection", ID: v.key().String()}, Digest: v.digest,
 		Facts: []audit.Fact{
-			{Name: "tool", Value: v.key().String() + "/" + v.tool}, {Name: "run", Value: string(l.Run.ID)}, {Name: "outcome", Value: outcome},
-			{Name: "arguments", Value: keysOf(v.arguments)}, {Name: "argument_bytes", Value: strconv.Itoa(len(v.arguments))},
-			{Name: "result_bytes", Value: strconv.Itoa(r.Size)}, {Name: "ms", Value: strconv.FormatInt(time.Since(began).Milliseconds(), 10)},
+			{Name: "tool", Value: v.key().String() + "/" + v.tool},
+			{Name: "run", Value: string(l.Run.ID)},
+			{Name: "outcome", Value: outcome},
+			{Name: "arguments", Value: keysOf(v.arguments)},
+			{Name: "argument_bytes", Value: strconv.Itoa(len(v.arguments))},
+			{Name: "result_bytes", Value: strconv.Itoa(r.Size)},
+			{Name: "ms", Value: strconv.FormatInt(time.Since(began).Milliseconds(), 10)},
 		},
 	}
 	if refusal := g.Recorder.Record(context.WithoutCancel(ctx), e); refusal != nil {
