@@ -102,8 +102,9 @@ ORDER BY a.requested_at DESC, a.id DESC
 LIMIT @most;
 
 -- name: ActionListDue :many
+-- ActionListDue lists only what has a due time still to come or missed: the states are spelt out for the index actions_waiting.
 SELECT sqlc.embed(a), action_clock(a.org_id, a.profile, a.connection_key)::timestamptz AS now FROM actions a
-WHERE a.org_id = @org_id AND (cardinality(@states::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() AND a.expires_at <= action_clock(a.org_id, a.profile, a.connection_key) THEN 'expired' ELSE a.state END = ANY (@states))
+WHERE a.org_id = @org_id AND a.state IN ('staged', 'approved') AND (cardinality(@states::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() AND a.expires_at <= action_clock(a.org_id, a.profile, a.connection_key) THEN 'expired' ELSE a.state END = ANY (@states))
   AND (@run_id::text = '' OR a.run_id = @run_id) AND (@connection::text = '' OR a.connection_key = @connection)
   AND (@digest::text = '' OR a.args_digest = @digest) AND (@tool::text = '' OR a.tool = @tool) AND (NOT @undecided::boolean OR a.decided_at IS NULL)
   AND (@before::text = '' OR (a.expires_at, a.id) > (SELECT b.expires_at, b.id FROM actions b WHERE b.id = @before))

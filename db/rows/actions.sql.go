@@ -853,7 +853,7 @@ func (q *Queries) ActionInsert(ctx context.Context, arg ActionInsertParams) (Act
 
 const actionListDue = `-- name: ActionListDue :many
 SELECT a.id, a.org_id, a.version, a.state, a.resolution, a.run_id, a.task, a.profile, a.on_behalf_of, a.on_behalf_email, a.token_owner, a.connection_id, a.connection_key, a.connection_name, a.integration, a.release_digest, a.destination, a.tool, a.effect, a.destructive, a.definition, a.arguments, a.args_digest, a.idempotency_key, a.explicit_key, a.snapshot_version, a.justification, a.retry_of, a.requested_at, a.expires_at, a.approved_digest, a.approved_by_policy, a.decided_by, a.decided_by_name, a.decided_at, a.reason, a.claimed_at, a.lease_until, a.finished_at, a.settles_at, a.result, a.error_code, a.error_sentence, a.evidence, a.budget_held, a.approvers, a.signatures_needed, a.amount, a.currency, a.resource_setting, a.resource_value, action_clock(a.org_id, a.profile, a.connection_key)::timestamptz AS now FROM actions a
-WHERE a.org_id = $1 AND (cardinality($2::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() AND a.expires_at <= action_clock(a.org_id, a.profile, a.connection_key) THEN 'expired' ELSE a.state END = ANY ($2))
+WHERE a.org_id = $1 AND a.state IN ('staged', 'approved') AND (cardinality($2::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() AND a.expires_at <= action_clock(a.org_id, a.profile, a.connection_key) THEN 'expired' ELSE a.state END = ANY ($2))
   AND ($3::text = '' OR a.run_id = $3) AND ($4::text = '' OR a.connection_key = $4)
   AND ($5::text = '' OR a.args_digest = $5) AND ($6::text = '' OR a.tool = $6) AND (NOT $7::boolean OR a.decided_at IS NULL)
   AND ($8::text = '' OR (a.expires_at, a.id) > (SELECT b.expires_at, b.id FROM actions b WHERE b.id = $8))
@@ -878,6 +878,7 @@ type ActionListDueRow struct {
 	Now    time.Time
 }
 
+// ActionListDue lists only what has a due time still to come or missed: the states are spelt out for the index actions_waiting.
 func (q *Queries) ActionListDue(ctx context.Context, arg ActionListDueParams) ([]ActionListDueRow, error) {
 	rows, err := q.db.Query(ctx, actionListDue,
 		arg.OrgID,

@@ -186,7 +186,7 @@ type Filter struct {
 	Undecided  bool   // of expired ones, those that nobody decided on
 	Before     ID
 	Limit      int  // 1…200; 0 means 50
-	OldestDue  bool // soonest expiry first instead of newest first
+	OldestDue  bool // soonest expiry first instead of newest first, of what is staged or approved
 }
 
 // Counts is what the navigation and the overview show.
