@@ -60,7 +60,7 @@ func (r *Redactor) Reader(src io.Reader) io.Reader {
 	if r.search.empty() {
 		return src
 	}
-	return &redactingReader{search: r.search, src: src, in: make([]byte, 0, 8<<10)}
+	return newRedactingReader(r.search, src)
 }
 
 // spellings are the ways in which an upstream may echo s: as it is, in URLs, JSON, HTML and hex, and inside base64 text at each of

@@ -1,6 +1,9 @@
 package credential
 
-import "io"
+import (
+	"io"
+	"sync"
+)
 
 // search finds many patterns in one pass (Wu and Manber): a table over three-byte blocks says how far it is safe to jump, so that
 // long answers cost little. All patterns are compared at a block that could end the shortest of them.
@@ -106,12 +109,38 @@ type redactingReader struct {
 	out    []byte // searched, not yet delivered
 	sent   int
 	err    error
+	memory *memory // of in and out; nil once it was given back
+}
+
+// memory is what one answer passes through. An answer is small and its memory is not, so that it serves one answer after the other. It
+// is cleared in between, since an upstream may have reflected a secret into it.
+type memory struct{ in, out []byte }
+
+var memories = sync.Pool{New: func() any { return &memory{in: make([]byte, 0, 8<<10)} }}
+
+// keptMemory is the most worth keeping, in bytes.
+const keptMemory = 256 << 10
+
+func newRedactingReader(s *search, src io.Reader) *redactingReader {
+	m := memories.Get().(*memory)
+	return &redactingReader{search: s, src: src, in: m.in[:0], out: m.out[:0], memory: m}
+}
+
+// over gives the memory back once everything was delivered. A reader that is left before its end keeps it to itself.
+func (r *redactingReader) over() {
+	if r.memory != nil && cap(r.in)+cap(r.out) <= keptMemory {
+		clear(r.in[:cap(r.in)])
+		r.memory.in, r.memory.out = r.in, r.out
+		memories.Put(r.memory)
+	}
+	r.memory, r.in, r.out, r.sent = nil, nil, nil, 0
 }
 
 // Read implements io.Reader.
 func (r *redactingReader) Read(p []byte) (int, error) {
 	for r.sent == len(r.out) {
 		if r.err != nil {
+			r.over()
 			return 0, r.err
 		}
 		r.fill()
