@@ -93,6 +93,11 @@ type sweep struct{}
 
 func (sweep) Kind() string { return "action_sweep" }
 
+// A job of a process that was killed stays "running" for as long as River gives it, an hour. Were a wake-up pointless for all that time,
+// nothing would be swept and that action not be sent. So what is asked for again is asked for anew once this has passed; who comes second
+// finds the claim taken.
+const forgetAfter = 30 * time.Second
+
 // pending are the states in which a second wake-up for one action is pointless.
 var pending = []rivertype.JobState{
 	rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning, rivertype.JobStateScheduled, rivertype.JobStateRetryable,
@@ -116,7 +121,7 @@ func New(pool *pgxpool.Pool, d Dispatcher, s Sweeper, log *slog.Logger, more ...
 		FetchCooldown:               10 * time.Millisecond,
 		FetchPollInterval:           500 * time.Millisecond,
 		PeriodicJobs: []*river.PeriodicJob{river.NewPeriodicJob(river.PeriodicInterval(sweepEvery), func() (river.JobArgs, *river.InsertOpts) {
-			return sweep{}, &river.InsertOpts{Queue: "sweep", UniqueOpts: river.UniqueOpts{ByState: pending}}
+			return sweep{}, &river.InsertOpts{Queue: "sweep", UniqueOpts: river.UniqueOpts{ByPeriod: sweepEvery}}
 		}, &river.PeriodicJobOpts{RunOnStart: true})},
 		Logger: slog.New(quiet{log.Handler()}),
 	})
@@ -183,7 +188,7 @@ func (q *Queue) hand(s send) bool {
 }
 
 func (q *Queue) enqueue(ctx context.Context, org identity.OrgID, id action.ID) error {
-	_, err := q.client.Insert(ctx, send{Org: org, ID: id}, &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: pending}})
+	_, err := q.client.Insert(ctx, send{Org: org, ID: id}, &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByArgs: true, ByPeriod: forgetAfter, ByState: pending}})
 	return err
 }
 
@@ -250,7 +255,7 @@ func (q *Queue) wakeProbes(ctx context.Context, log *slog.Logger) {
 		return
 	}
 	for _, a := range due {
-		if _, err := q.client.Insert(ctx, probe{Org: a.Org, ID: a.ID}, &river.InsertOpts{Queue: "probe", UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: pending}}); err != nil {
+		if _, err := q.client.Insert(ctx, probe{Org: a.Org, ID: a.ID}, &river.InsertOpts{Queue: "probe", UniqueOpts: river.UniqueOpts{ByArgs: true, ByPeriod: forgetAfter, ByState: pending}}); err != nil {
 			return
 		}
 	}
