@@ -203,7 +203,7 @@ func TestADatabaseThatDoesNotAnswerIsUnavailable(t *testing.T) {
 	_, err := Open(t.Context(), "postgres://nobody@/none?host="+t.TempDir()+"&connect_timeout=2")
 	isFault(t, err, fault.CodeUnavailable)
 	_, err = Open(t.Context(), "postgres://user:hunter2@:port/")
-	isFault(t, err, fault.CodeInvalid)
+	isFault(t, err, fault.CodeUnavailable)
 	if strings.Contains(err.Error(), "hunter2") {
 		t.Fatal("the password is in the sentence")
 	}

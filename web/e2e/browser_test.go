@@ -253,16 +253,6 @@ func (p *person) unfolds(t *testing.T, words string) {
 	}
 }
 
-// text is what the page says, with white space folded: folded parts (details) included, hidden menus not.
-func (p *person) text(t *testing.T) string {
-	t.Helper()
-	s, err := p.Locator("body").TextContent()
-	if err != nil {
-		p.stuck(t, "reading the page", err)
-	}
-	return strings.Join(strings.Fields(s), " ")
-}
-
 // reads waits until the page says all of it.
 func (p *person) reads(t *testing.T, words ...string) {
 	t.Helper()
