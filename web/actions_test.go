@@ -170,7 +170,7 @@ func TestExpiry(t *testing.T) {
 	if len(d.bell.woken) != 0 {
 		t.Error("something was woken")
 	}
-	in.get("/actions?tab=closed").is(t, http.StatusOK, string(a.ID), "Nobody acted in time.")
+	in.get("/actions?tab=closed").is(t, http.StatusOK, string(a.ID), "Nobody decided in time.")
 }
 
 func TestCancelling(t *testing.T) {

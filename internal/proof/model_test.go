@@ -24,6 +24,8 @@ type model struct {
 type modelRun struct {
 	ended  bool
 	used   int
+	mode   policy.Mode // how freely it may act, minted with it: a connection that acts more freely later does not make it
+	mode   policy.Mode // how freely it may act at most
 	minted [tools]int
 }
 
@@ -74,6 +76,9 @@ type present struct {
 	unknown, changed, moved, outside bool
 }
 
+// freely is the mode of the connection for a run.
+func (m *model) freely(r int) policy.Mode { return m.mode.Within(m.runs[r].mode) }
+
 // fences are the seven, in their order.
 func (m *model) fences(at action.Point, a *modelAction, conflict bool, p present) fault.Code {
 	r := m.runs[a.run]
@@ -88,9 +93,9 @@ func (m *model) fences(at action.Point, a *modelAction, conflict bool, p present
 		return fault.NeedsConsent
 	case m.connection != "active":
 		return fault.ConnectionUnavailable
-	case m.mode == policy.ReadOnly:
+	case m.mode.Within(r.mode) == policy.ReadOnly:
 		return fault.ReadOnlyConnection
-	case m.pinned[a.tool] == 0 || r.minted[a.tool] == 0:
+	case m.pinned[a.tool] == 0 || r.minted[a.tool] == 0 || m.freely(a.run).Access() != policy.AccessFull:
 		return fault.ToolNotGranted
 	case a.definition != m.pinned[a.tool] || a.definition != r.minted[a.tool] || p.changed || p.moved:
 		return fault.DefinitionChanged
@@ -134,7 +139,7 @@ func (m *model) stage(a modelAction, retryOf int) fault.Code {
 		return code
 	}
 	a.state, a.version, a.held = action.StateStaged, 1, true
-	if m.mode == policy.Autonomous && !ask {
+	if m.mode.Within(m.runs[a.run].mode) == policy.Autonomous && !ask {
 		a.state = action.StateApproved
 	}
 	m.runs[a.run].used++
