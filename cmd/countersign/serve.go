@@ -19,9 +19,9 @@ import (
 // stopPatience is how long each part may take to stop in order.
 const stopPatience = 15 * time.Second
 
-// gcPercent lets garbage grow to twice what is in use before it is collected. What is in use is a few megabytes, so that the usual
+// gcPercent lets garbage grow to three times what is in use before it is collected. What is in use is a few megabytes, so that the usual
 // hundred percent collects several times a second under load: a tenth of the CPU of a call, for memory nobody misses.
-const gcPercent = 200
+const gcPercent = 300
 
 type serveCommand struct {
 	place

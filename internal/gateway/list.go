@@ -28,6 +28,7 @@ func (g *Gateway) Tools(ctx context.Context, l capability.Live, only connector.K
 	}
 	shelves, failures := g.shelves(ctx, l, grants, only != "")
 	var dead error
+	var alone *stocked
 	asked, answered, size := 0, 0, 4<<10 // of our own
 	for i := range grants {
 		switch {
@@ -37,16 +38,34 @@ func (g *Gateway) Tools(ctx context.Context, l capability.Live, only connector.K
 		case shelves[i] != nil:
 			asked++
 			answered++
-			size += len(shelves[i]) + 1
+			size += len(shelves[i].listings) + 1
+			alone = shelves[i]
 		}
 	}
 	if asked > 0 && answered == 0 {
 		return nil, dead
 	}
+	if answered == 1 {
+		return alone.list(l.Run.Surface), nil
+	}
 	return assemble(make([]byte, 0, size), shelves, l.Run.Surface), nil
 }
 
-func assemble(out []byte, shelves [][]byte, s policy.Surface) json.RawMessage {
+// stocked is what one connection lists: its tools, separated by commas, and the whole list of a run that has no other connection. That
+// one is made once; it is many times as large as the answer to a call.
+type stocked struct {
+	listings []byte
+	once     sync.Once
+	alone    json.RawMessage
+}
+
+// list is the list with nothing but this and our own tools. A shelf is of one surface, always the same.
+func (s *stocked) list(surface policy.Surface) json.RawMessage {
+	s.once.Do(func() { s.alone = assemble(make([]byte, 0, len(s.listings)+4<<10), []*stocked{s}, surface) })
+	return s.alone
+}
+
+func assemble(out []byte, shelves []*stocked, s policy.Surface) json.RawMessage {
 	out = append(out, '[')
 	add := func(listings []byte) {
 		if len(listings) == 0 {
@@ -58,7 +77,9 @@ func assemble(out []byte, shelves [][]byte, s policy.Surface) json.RawMessage {
 		out = append(out, listings...)
 	}
 	for _, shelf := range shelves {
-		add(shelf)
+		if shelf != nil {
+			add(shelf.listings)
+		}
 	}
 	for _, c := range companionTable() {
 		if c.open(s) {
@@ -69,8 +90,8 @@ func assemble(out []byte, shelves [][]byte, s policy.Surface) json.RawMessage {
 }
 
 // shelves asks the upstreams at once. A nil shelf without a failure was not asked: nothing of it is granted.
-func (g *Gateway) shelves(ctx context.Context, l capability.Live, grants []capability.Grant, single bool) ([][]byte, []error) {
-	shelves, failures := make([][]byte, len(grants)), make([]error, len(grants))
+func (g *Gateway) shelves(ctx context.Context, l capability.Live, grants []capability.Grant, single bool) ([]*stocked, []error) {
+	shelves, failures := make([]*stocked, len(grants)), make([]error, len(grants))
 	ctx, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
 	var all sync.WaitGroup
@@ -97,8 +118,8 @@ func offers(s policy.Surface, grant capability.Grant) bool {
 	return false
 }
 
-// shelf is what one connection lists: its tools, separated by commas.
-func (g *Gateway) shelf(ctx context.Context, l capability.Live, grant capability.Grant, single bool) ([]byte, error) {
+// shelf is what one connection lists.
+func (g *Gateway) shelf(ctx context.Context, l capability.Live, grant capability.Grant, single bool) (*stocked, error) {
 	c := grant.Connection
 	if c.State == installation.NeedsConsent {
 		return nil, g.needsConsent(c)
@@ -113,15 +134,16 @@ func (g *Gateway) shelf(ctx context.Context, l capability.Live, grant capability
 	}
 	key := shelfKey{c.ID, l.Run.Surface, single}
 	if kept, ok := g.kept.Load(key); ok && kept.(*keptShelf).holds(tools, grant) {
-		return kept.(*keptShelf).listings, nil
+		return kept.(*keptShelf).stocked, nil
 	}
 	listings, drifted := g.stock(l, grant, tools, single)
+	out := &stocked{listings: listings}
 	if drifted {
 		g.observe(ctx, c, tools)
 	} else {
-		g.kept.Store(key, &keptShelf{tools: tools, minted: grant.Minted, now: grant.Now, listings: listings})
+		g.kept.Store(key, &keptShelf{tools: tools, minted: grant.Minted, now: grant.Now, stocked: out})
 	}
-	return listings, nil
+	return out, nil
 }
 
 // stock picks from a live list what the run may use, and says whether anything granted is not as it was granted.
@@ -169,10 +191,10 @@ type shelfKey struct {
 
 // keptShelf is the shelf as it was last stocked, with everything that it followed from.
 type keptShelf struct {
-	tools    []provider.Definition
-	minted   policy.Snapshot
-	now      policy.Standing
-	listings []byte
+	tools   []provider.Definition
+	minted  policy.Snapshot
+	now     policy.Standing
+	stocked *stocked
 }
 
 // holds reports whether the shelf would be stocked the same again. A list that was fetched anew counts as another one.

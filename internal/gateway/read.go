@@ -1,9 +1,9 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,12 +62,31 @@ func outsideResource(why string) *fault.Error {
 	return fault.New(fault.Forbidden, fault.OutsideResource, why, "Stay within what the connection was set up for, or ask an admin to widen it.")
 }
 
-// keysOf names the members of an argument object, never their values.
+// keysOf names the members of an argument object, never their values. The object is canonical: nothing stands between a name and its
+// colon, and a value is followed by something else.
 func keysOf(arguments []byte) string {
-	var members map[string]json.RawMessage
-	_ = json.Unmarshal(arguments, &members) // canonical: it parses
+	var names []string
+	depth := 0
+	for i := 0; i < len(arguments); i++ {
+		switch arguments[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case '"':
+			from := i
+			for i++; i < len(arguments) && arguments[i] != '"'; i++ {
+				if arguments[i] == '\\' {
+					i++
+				}
+			}
+			if depth == 1 && i+1 < len(arguments) && arguments[i+1] == ':' {
+				names = append(names, unquoted(arguments[from:i+1]))
+			}
+		}
+	}
+	slices.Sort(names)
 	const most = 20
-	names := slices.Sorted(maps.Keys(members))
 	for i := range names {
 		names[i] = clip(names[i])
 	}
@@ -75,4 +94,13 @@ func keysOf(arguments []byte) string {
 		return strings.Join(names[:most], ", ") + " and " + strconv.Itoa(len(names)-most) + " more"
 	}
 	return strings.Join(names, ", ")
+}
+
+func unquoted(text []byte) string {
+	if !bytes.ContainsRune(text, '\\') {
+		return string(text[1 : len(text)-1])
+	}
+	var s string
+	_ = json.Unmarshal(text, &s) // canonical: it parses
+	return s
 }
