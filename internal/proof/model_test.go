@@ -25,7 +25,6 @@ type modelRun struct {
 	ended  bool
 	used   int
 	mode   policy.Mode // how freely it may act, minted with it: a connection that acts more freely later does not make it
-	mode   policy.Mode // how freely it may act at most
 	minted [tools]int
 }
 
@@ -93,7 +92,7 @@ func (m *model) fences(at action.Point, a *modelAction, conflict bool, p present
 		return fault.NeedsConsent
 	case m.connection != "active":
 		return fault.ConnectionUnavailable
-	case m.mode.Within(r.mode) == policy.ReadOnly:
+	case m.freely(a.run) == policy.ReadOnly:
 		return fault.ReadOnlyConnection
 	case m.pinned[a.tool] == 0 || r.minted[a.tool] == 0 || m.freely(a.run).Access() != policy.AccessFull:
 		return fault.ToolNotGranted
@@ -139,7 +138,7 @@ func (m *model) stage(a modelAction, retryOf int) fault.Code {
 		return code
 	}
 	a.state, a.version, a.held = action.StateStaged, 1, true
-	if m.mode.Within(m.runs[a.run].mode) == policy.Autonomous && !ask {
+	if m.freely(a.run) == policy.Autonomous && !ask {
 		a.state = action.StateApproved
 	}
 	m.runs[a.run].used++

@@ -445,7 +445,6 @@ func (s *stores) startRun(m *model) {
 	s.live = append(s.live, l)
 	r := &modelRun{}
 	_ = s.owner.QueryRow(context.Background(), `SELECT mode FROM run_connections WHERE run_id = $1`, l.Run.ID).Scan(&r.mode) // none where the profile left it out
-	_ = s.owner.QueryRow(context.Background(), `SELECT mode FROM run_connections WHERE run_id = $1`, l.Run.ID).Scan(&r.mode) // no row: none was minted
 	for tool := range tools {
 		var digest string
 		if s.owner.QueryRow(context.Background(), `SELECT digest FROM run_grants WHERE run_id = $1 AND tool = $2`, l.Run.ID, toolName(tool)).Scan(&digest) == nil {
