@@ -76,6 +76,14 @@ fuzz: ## each fuzz target for FUZZTIME, 5m unless told; what it finds becomes a 
 	@scripts/need go git
 	@scripts/fuzz
 
+# A seed plays the same operations and the same accidents again: make soak SEED=… ; the time goes to both in turn.
+SOAK ?= 10m
+SEED ?= 0
+.PHONY: soak
+soak: node_modules/.run ## the lifecycle under random operations and real crashes, SOAK=10m each; SEED=… plays one again
+	@scripts/need go git node
+	@go test -count=1 -timeout 0 -v ./internal/proof -run 'TestRandomOperations|TestCrashes|TestAPausedServer' -args -seed=$(SEED) -time=$(SOAK) -crash=$(SOAK)
+
 .PHONY: test-e2e
 test-e2e: needs ## the browser and outside-in tests only
 	@scripts/with-tests go test -timeout 30m ./web/e2e/...

@@ -302,7 +302,7 @@ func (s *stores) claiming(i int, o operation) step {
 }
 
 func (s *stores) completing(i int, o operation) step {
-	id, anothers := s.ids[i], o.b == 0
+	id, anothers := s.ids[i], o.b < 4
 	d := s.claims[id]
 	d.Action.ID, d.Action.Org = id, home
 	if anothers {
