@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"countersign/internal/action"
@@ -218,6 +219,17 @@ func lineOf(a action.Action, why string) views.InboxLine {
 	return views.InboxLine{Action: a, Sentence: v.Sentence, Behalf: v.Behalf, Why: why}
 }
 
+// distinct gives each line an action of its own, as a real list has.
+func distinct(lists ...[]views.InboxLine) {
+	n := 0
+	for _, list := range lists {
+		for i := range list {
+			n++
+			list[i].Action.ID = action.ID(fmt.Sprintf("act_%026d", n))
+		}
+	}
+}
+
 func inboxPages() []Entry {
 	const page = "Inbox"
 	move := asked("deals_move", map[string]any{"deal_id": "d_204", "stage": "won"})
@@ -242,6 +254,7 @@ func inboxPages() []Entry {
 	for _, a := range []action.Action{concluded(refunded(), action.StateSucceeded, action.Direct), denied, concluded(lost(), action.StateClosedUnknown, action.ByPerson), expired, concluded(lost(), action.StateFailed, action.Reconciler)} {
 		history.Lines = append(history.Lines, lineOf(a, ""))
 	}
+	distinct(full.Yours, full.Uncertain, full.Others, full.Moving, history.Lines)
 	return []Entry{
 		{page, "full", views.InboxPage(frameAs("approver", "Inbox", "inbox"), full)},
 		{page, "empty", views.InboxPage(frameAs("approver", "Inbox", "inbox"), views.InboxView{Now: now, MayDecide: true})},

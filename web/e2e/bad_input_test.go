@@ -221,6 +221,13 @@ var refusedForms = map[string][]url.Values{
 	"/connections/:key/rename":      {{}, {"name": {""}, "version": {"1"}}, {"name": {"x"}, "version": {"999"}}},
 	"/connections/:key/disconnect":  {{}, {"version": {"999"}}},
 	"/connections/:key/retire":      {{}, {"version": {"999"}}},
+	"/actions/batch/approve":        {{}, {"member": {"no-such-thing"}}, {"connection": {"x"}, "tool": {"refund_issue"}, "member": {"act_x 1 0000"}}},
+	"/actions/batch/deny":           {{}, {"member": {"no-such-thing"}, "reason": {"no"}}, {"connection": {"x"}, "tool": {"refund_issue"}, "member": {"act_x 1 0000"}, "reason": {"no"}}},
+	"/actions/:id/look-ups":         {{}, {"look_up": {"first"}}, {"look_up": {"99"}}, {"look_up": {"-1"}}},
+	"/freezes":                      {{}, {"scope": {"organization"}}, {"scope": {"planet"}, "reason": {"x"}}, {"scope": {"connection"}, "key": {"no-such-aaaaaa"}, "reason": {"x"}}, {"scope": {"profile"}, "key": {"theirs"}, "reason": {"x"}}},
+	"/freezes/:id/lift":             {{}},
+	"/people/groups":                {{}, {"name": {"Upper Case"}, "members": {"x"}}, {"name": {"finance"}, "members": {"per_nobody"}}, {"name": {"finance"}, "version": {"77"}}},
+	"/people/groups/remove":         {{}, {"name": {"no-such"}, "version": {"1"}}},
 }
 
 func (sc *scene) posts(t *testing.T, r web.Route) {
