@@ -26,6 +26,10 @@ func site(entries []Entry) http.Handler {
 	mux.Handle(static.Prefix, static.Handler())
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		page, ok := pages[r.URL.Path]
+		if !ok && r.Header.Get("HX-Request") == "true" { // a page that looks after itself: here nothing ever changes
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
 		if !ok {
 			http.NotFound(w, r)
 			return
