@@ -92,8 +92,8 @@ func TestMakeEndsWellWhenCtrlCStopsWhatItRan(t *testing.T) {
 		t.Fatal(err)
 	}
 	ours, theirs := terminal(t)
-	cmd := exec.Command("make", "-f", makefile)
-	cmd.Env = append(os.Environ(), actAs+"=1", "MAKEFLAGS=")
+	cmd := exec.Command("make", "--no-print-directory", "-f", makefile)
+	cmd.Env = append(os.Environ(), actAs+"=1", "MAKEFLAGS=", "MAKELEVEL=")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
