@@ -17,6 +17,7 @@ import (
 type connectorKey = connector.Key
 
 func TestAClaimCommitsTheOneIntentToSend(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	before := time.Now()
 	d := s.claimed()
@@ -37,6 +38,7 @@ func TestAClaimCommitsTheOneIntentToSend(t *testing.T) {
 }
 
 func TestOnlyAnApprovedActionCanBeClaimed(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.sql(`UPDATE runs SET budget = 100`)
 	for _, from := range action.States {
@@ -53,6 +55,7 @@ func TestOnlyAnApprovedActionCanBeClaimed(t *testing.T) {
 }
 
 func TestParallelClaimsMakeOneDispatch(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	a := s.approved()
 	var won atomic.Int32
@@ -69,6 +72,7 @@ func TestParallelClaimsMakeOneDispatch(t *testing.T) {
 }
 
 func TestAClaimAsksTheFencesAgainAndCancelsWhatTheyRefuseForGood(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		code              fault.Code
 		then              action.State
@@ -108,6 +112,7 @@ func TestAClaimAsksTheFencesAgainAndCancelsWhatTheyRefuseForGood(t *testing.T) {
 }
 
 func TestAClaimThatComesTooLateExpiresTheAction(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	a := s.approved()
 	s.later(a.ID, action.Life)
@@ -120,6 +125,7 @@ func TestAClaimThatComesTooLateExpiresTheAction(t *testing.T) {
 }
 
 func TestApprovedActionsOfEveryOrganizationWaitForAClaimOldestFirst(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	first, second := s.approved(), s.approved()
 	s.stage(s.proposal())
@@ -133,6 +139,7 @@ func TestApprovedActionsOfEveryOrganizationWaitForAClaimOldestFirst(t *testing.T
 }
 
 func TestAnOutcomeEndsAnExecutingAction(t *testing.T) {
+	t.Parallel()
 	result := []byte(`{"content":[{"type":"text","text":"ok"}]}`)
 	for name, c := range map[string]struct {
 		outcome    action.Outcome
@@ -163,6 +170,7 @@ func TestAnOutcomeEndsAnExecutingAction(t *testing.T) {
 }
 
 func TestOnlyTheHolderOfTheFenceReports(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	d := s.claimed()
 	forged := d
@@ -176,6 +184,7 @@ func TestOnlyTheHolderOfTheFenceReports(t *testing.T) {
 }
 
 func TestAReportThatIsRepeatedChangesNothing(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	d := s.claimed()
 	first := s.must(s.actions.Complete(t.Context(), d, action.Succeeded([]byte(`{"n":1}`), action.Evidence{}), action.SettleRule{}))
@@ -186,6 +195,7 @@ func TestAReportThatIsRepeatedChangesNothing(t *testing.T) {
 }
 
 func TestALeaseThatEndedLeavesAnUncertainActionAndNoSecondDispatch(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	d, other := s.claimed(), s.claimed()
 	if n, err := s.actions.LeasesEnded(t.Context()); n != 0 || err != nil {
@@ -208,6 +218,7 @@ func TestALeaseThatEndedLeavesAnUncertainActionAndNoSecondDispatch(t *testing.T)
 }
 
 func TestAnAnswerAfterTheLeaseIsLateEvidenceForAnUncertainActionOnly(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	ok := action.Succeeded([]byte(`{"n":1}`), action.Evidence{Status: 200, BytesWritten: 3})
 	swept, unswept, vague, settled, unsent := s.claimed(), s.claimed(), s.claimed(), s.claimed(), s.claimed()
@@ -244,6 +255,7 @@ func TestAnAnswerAfterTheLeaseIsLateEvidenceForAnUncertainActionOnly(t *testing.
 }
 
 func TestTheSweeperExpiresOnceAndTogetherWithOthers(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	staged, approved, fresh := s.stage(s.proposal()), s.approved(), s.stage(s.proposal())
 	s.later(staged.ID, action.Life)
@@ -265,6 +277,7 @@ func TestTheSweeperExpiresOnceAndTogetherWithOthers(t *testing.T) {
 }
 
 func TestALostRaceWithTheSweeperLosesNothing(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	d := s.claimed()
 	s.later(d.Action.ID, action.Lease+time.Second)
@@ -285,6 +298,7 @@ func TestALostRaceWithTheSweeperLosesNothing(t *testing.T) {
 }
 
 func TestEverythingAtOnceEndsInOrder(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.sql(`UPDATE runs SET budget = 1000`)
 	second := s.mint(run.Order{})

@@ -15,6 +15,7 @@ import (
 )
 
 func TestAnApprovalIsBoundToAPersonAndTheDigestThatWasSeen(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	a := s.stage(s.proposal())
 	got := s.must(s.actions.Approve(t.Context(), s.decision(a, s.approver)))
@@ -30,6 +31,7 @@ func TestAnApprovalIsBoundToAPersonAndTheDigestThatWasSeen(t *testing.T) {
 }
 
 func TestADecisionIsRefused(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.sql(`UPDATE runs SET budget = 1000`)
 	inactive := s.approver
@@ -61,6 +63,7 @@ func TestADecisionIsRefused(t *testing.T) {
 }
 
 func TestADenialNeedsAReasonAndGivesThePlaceBack(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	a := s.stage(s.proposal())
 	d := s.decision(a, s.approver)
@@ -79,6 +82,7 @@ func TestADenialNeedsAReasonAndGivesThePlaceBack(t *testing.T) {
 }
 
 func TestAnApprovalAsksTheFencesAgain(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		code    fault.Code
 		arrange func(s *scene)
@@ -111,6 +115,7 @@ func (s *scene) observe(tool, digest string) installation.Connection {
 }
 
 func TestARunThatMerelyExpiredOrSpentItsBudgetTakesNothingBack(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	a := s.stage(s.proposal())
 	s.sql(`UPDATE runs SET expires_at = now() - interval '1 second', budget = 1`)
@@ -121,6 +126,7 @@ func TestARunThatMerelyExpiredOrSpentItsBudgetTakesNothingBack(t *testing.T) {
 }
 
 func TestADecisionThatComesTooLateExpiresTheActionByTheClockOfTheDatabase(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	for verb, decide := range map[string]func(context.Context, action.Decision) (action.Action, error){"approve": s.actions.Approve, "deny": s.actions.Deny, "cancel": s.actions.Cancel} {
 		a := s.stage(s.proposal())
@@ -144,6 +150,7 @@ func TestADecisionThatComesTooLateExpiresTheActionByTheClockOfTheDatabase(t *tes
 }
 
 func TestOfTwoApproversAtOnceOneWinsAndTheOtherReadsWhoAndWhen(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	a := s.stage(s.proposal())
 	people, errs := []identity.Person{s.approver, s.approver2}, make([]error, 2)
@@ -164,6 +171,7 @@ func TestOfTwoApproversAtOnceOneWinsAndTheOtherReadsWhoAndWhen(t *testing.T) {
 }
 
 func TestOfAnApprovalAndADenialAtOnceExactlyOneHolds(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	a := s.stage(s.proposal())
 	errs := make([]error, 8)
@@ -188,6 +196,7 @@ func TestOfAnApprovalAndADenialAtOnceExactlyOneHolds(t *testing.T) {
 }
 
 func TestAnAdminCancelsWhatWasNotClaimedAndNothingElse(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	for _, from := range []action.State{action.StateStaged, action.StateApproved} {
 		a := s.reach(from)
@@ -209,6 +218,7 @@ func TestAnAdminCancelsWhatWasNotClaimedAndNothingElse(t *testing.T) {
 }
 
 func TestAPersonSettlesAnUncertainAction(t *testing.T) {
+	t.Parallel()
 	for answer, want := range map[action.Answer]action.State{action.Applied: action.StateSucceeded, action.NotApplied: action.StateFailed, action.Unknown: action.StateClosedUnknown} {
 		t.Run(string(answer), func(t *testing.T) {
 			s := newScene(t, policy.AskUserOnWrite)
@@ -228,6 +238,7 @@ func TestAPersonSettlesAnUncertainAction(t *testing.T) {
 }
 
 func TestThatItDidNotHappenIsNoAnswerBeforeTheSettleWindowHasPassed(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	a := s.must(s.actions.Complete(t.Context(), s.claimed(), action.Uncertain(fault.UpstreamTimeout, "No answer.", action.Evidence{BytesWritten: 1}), action.SettleRule{Seconds: 600}))
 	if wait := time.Until(*a.SettlesAt); wait < 590*time.Second || wait > 610*time.Second {
@@ -241,6 +252,7 @@ func TestThatItDidNotHappenIsNoAnswerBeforeTheSettleWindowHasPassed(t *testing.T
 }
 
 func TestASettlementIsRefused(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	u := s.uncertain()
 	for name, c := range map[string]struct {
@@ -264,6 +276,7 @@ func TestASettlementIsRefused(t *testing.T) {
 }
 
 func TestAProbeSettlesAnUncertainAction(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	found, absent, keyed := s.uncertain(), s.uncertain(), s.uncertain()
 	got := s.must(s.actions.Reconcile(t.Context(), s.org, found.ID, found.Version, action.Probed{Found: true, Sentence: "The contact is there."}))
@@ -291,6 +304,7 @@ func TestAProbeSettlesAnUncertainAction(t *testing.T) {
 }
 
 func TestApprovingRacesWithRetiringAndNothingIsSentAfterwards(t *testing.T) {
+	t.Parallel()
 	for range 5 {
 		s := newScene(t, policy.AskUserOnWrite)
 		s.sql(`UPDATE runs SET budget = 100`)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestActionsAreListedByWhatIsAsked(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	second := s.mint(run.Order{})
 	one, two := s.stage(s.proposal()), s.stage(s.call(second, "contacts_delete", `{"id":3}`))
@@ -55,6 +56,7 @@ func TestActionsAreListedByWhatIsAsked(t *testing.T) {
 }
 
 func TestATimelineTellsWhoDidWhat(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	u := s.uncertain()
 	s.must(s.actions.Settle(t.Context(), action.Settlement{Decision: s.decision(u, s.approver2), Answer: action.Applied}))
@@ -75,6 +77,7 @@ func TestATimelineTellsWhoDidWhat(t *testing.T) {
 }
 
 func TestArgumentsReadBackByteForByte(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	for _, arguments := range []string{`{}`, `{"n":12345678901234567890.10,"s":"\u0000 é 😀","z":[1e400]}`, "{\"raw\":\"\x7f\"}"} {
 		a := s.stage(s.call(s.run, "contacts_create", arguments))

@@ -16,6 +16,7 @@ import (
 )
 
 func TestInAskModeACallIsStagedAndHoldsItsPlaceInTheBudget(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	p := s.call(s.run, "contacts_delete", `{"id":1}`)
 	a := s.stage(p)
@@ -37,6 +38,7 @@ func TestInAskModeACallIsStagedAndHoldsItsPlaceInTheBudget(t *testing.T) {
 }
 
 func TestInAutonomousModeACallIsApprovedByPolicyAndItsSnapshotVersion(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.Autonomous)
 	a := s.stage(s.proposal())
 	if a.State != action.StateApproved || !a.ApprovedByPolicy || a.DecidedBy != "" || a.DecidedAt == nil || a.SnapshotVersion != 1 {
@@ -52,6 +54,7 @@ func TestInAutonomousModeACallIsApprovedByPolicyAndItsSnapshotVersion(t *testing
 }
 
 func TestAlwaysAskStagesInAutonomousModeToo(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.Autonomous)
 	p := s.proposal()
 	p.AlwaysAsk = true
@@ -61,6 +64,7 @@ func TestAlwaysAskStagesInAutonomousModeToo(t *testing.T) {
 }
 
 func TestAProfileNarrowsAutonomousToAsking(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.Autonomous)
 	s.sql(`UPDATE profile_uses SET mode = 'ask_user_on_write'`)
 	if a := s.stage(s.proposal()); a.State != action.StateStaged {
@@ -72,6 +76,7 @@ func TestAProfileNarrowsAutonomousToAsking(t *testing.T) {
 }
 
 func TestTheSameCallAnswersTheSameActionInItsPresentState(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	p := s.proposal()
 	a := s.stage(p)
@@ -84,6 +89,7 @@ func TestTheSameCallAnswersTheSameActionInItsPresentState(t *testing.T) {
 }
 
 func TestAReissuedCallWhoseActionIsPastItsTimeIsShownAsExpired(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	p := s.proposal()
 	a := s.stage(p)
@@ -96,6 +102,7 @@ func TestAReissuedCallWhoseActionIsPastItsTimeIsShownAsExpired(t *testing.T) {
 }
 
 func TestAReissuedCallIsTheSameActionAlsoAfterTheDefinitionChanged(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	p := s.proposal()
 	a := s.stage(p)
@@ -107,6 +114,7 @@ func TestAReissuedCallIsTheSameActionAlsoAfterTheDefinitionChanged(t *testing.T)
 }
 
 func TestAnExplicitKeyWithOtherArgumentsIsAConflict(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	p := s.proposal()
 	p.Key, p.ExplicitKey = "mine", true
@@ -125,6 +133,7 @@ func TestAnExplicitKeyWithOtherArgumentsIsAConflict(t *testing.T) {
 }
 
 func TestAKeyOfAnotherRunIsAnotherKey(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	p := s.proposal()
 	p.Key, p.ExplicitKey = "mine", true
@@ -138,6 +147,7 @@ func TestAKeyOfAnotherRunIsAnotherKey(t *testing.T) {
 
 // each refusal has one cause, everything else being in order.
 func TestEachFenceRefusesToStageForItsOwnCause(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		code    fault.Code
 		arrange func(s *scene)
@@ -208,6 +218,7 @@ func (s *scene) accept(digest string) {
 }
 
 func TestAnEqualCallWaitsWhileAnUncertainOneMayHaveHappened(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	p := s.proposal()
 	p.Key, p.ExplicitKey = "one", true
@@ -237,6 +248,7 @@ func TestAnEqualCallWaitsWhileAnUncertainOneMayHaveHappened(t *testing.T) {
 }
 
 func TestARetryNamesAnEndedActionOfItsOwnRun(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.Autonomous)
 	closed := s.reachAutonomously(action.StateClosedUnknown)
 	try := func(of action.ID, r run.ID) (action.Action, error) {
@@ -277,6 +289,7 @@ func (s *scene) reachAutonomously(to action.State) action.ID {
 }
 
 func TestAnAgentTakesBackWhatWasNotClaimed(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	for _, from := range []action.State{action.StateStaged, action.StateApproved} {
 		a := s.reach(from)
@@ -305,6 +318,7 @@ func TestAnAgentTakesBackWhatWasNotClaimed(t *testing.T) {
 }
 
 func TestFiftyParallelStagesOfOneKeyMakeOneAction(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	p := s.proposal()
 	ids, made := make([]action.ID, 50), 0
@@ -326,6 +340,7 @@ func TestFiftyParallelStagesOfOneKeyMakeOneAction(t *testing.T) {
 }
 
 func TestParallelStagesNeverExceedTheBudget(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	proposals := make([]action.Proposal, 40)
 	for i := range proposals {
@@ -363,6 +378,7 @@ func parallel(n int, f func(i int)) {
 }
 
 func TestNothingOfAnotherOrganizationExistsForActions(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	a, ctx := s.reach(action.StateStaged), t.Context()
 	p := s.proposal()

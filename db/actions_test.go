@@ -50,6 +50,7 @@ func (s *scene) reach(to action.State) action.Action {
 }
 
 func TestTheTriggerHoldsTheSameTransitionTableAsTheDomain(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	for _, from := range append([]action.State{""}, action.States...) {
 		for _, to := range append([]action.State{""}, action.States...) {
@@ -61,6 +62,7 @@ func TestTheTriggerHoldsTheSameTransitionTableAsTheDomain(t *testing.T) {
 }
 
 func TestNoStateCanBeJumpedToOutsideTheTable(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.sql(`UPDATE runs SET budget = 100`)
 	for _, from := range action.States {
@@ -78,6 +80,7 @@ func TestNoStateCanBeJumpedToOutsideTheTable(t *testing.T) {
 }
 
 func TestTheOwnerOfTheTablesCannotBreakAPromiseBySQL(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	staged, approved, executing, uncertain := s.reach(action.StateStaged), s.reach(action.StateApproved), s.reach(action.StateExecuting), s.reach(action.StateUncertain)
 	for name, c := range map[string]struct {
@@ -115,6 +118,7 @@ func TestTheOwnerOfTheTablesCannotBreakAPromiseBySQL(t *testing.T) {
 }
 
 func TestTheApplicationRoleCannotTouchWhatWasMintedOrSent(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.claimed()
 	for _, sql := range []string{

@@ -37,6 +37,7 @@ func (s *scene) tryApprove(a action.Action, by identity.Person) error {
 }
 
 func TestOnlyTheGroupThatWasAskedDecides(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.group("finance", 1, s.approver2, s.asker)
 	a := s.stage(s.proposal())
@@ -55,6 +56,7 @@ func TestOnlyTheGroupThatWasAskedDecides(t *testing.T) {
 }
 
 func TestSeveralPeopleSignAndTheLastOneApproves(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.sql(`INSERT INTO profile_quorums (org_id, profile, connection_key, tool, signatures) VALUES ($1, 'engineering', $2, 'contacts_create', 2)`, s.org, s.connection.Key)
 	a := s.stage(s.proposal())
@@ -88,6 +90,7 @@ func TestSeveralPeopleSignAndTheLastOneApproves(t *testing.T) {
 }
 
 func TestADenialByOneEndsItAlsoByOneWhoSigned(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.sql(`UPDATE profile_uses SET signatures = 3`)
 	a := s.stage(s.proposal())
@@ -99,6 +102,7 @@ func TestADenialByOneEndsItAlsoByOneWhoSigned(t *testing.T) {
 }
 
 func TestWhatWasAskedIsNotLoosenedByAnEditOfTheProfile(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.group("finance", 2, s.approver2, s.approver)
 	a := s.stage(s.proposal())
@@ -121,6 +125,7 @@ func TestWhatWasAskedIsNotLoosenedByAnEditOfTheProfile(t *testing.T) {
 }
 
 func TestWhoLeavesTheGroupDecidesNoMore(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.group("finance", 1, s.approver2, s.approver)
 	a := s.stage(s.proposal())
@@ -132,6 +137,7 @@ func TestWhoLeavesTheGroupDecidesNoMore(t *testing.T) {
 }
 
 func TestNoModeApprovesInThePlaceOfPeopleWhoAreAsked(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.Autonomous)
 	if a := s.stage(s.proposal()); a.State != action.StateApproved {
 		t.Fatalf("%+v", a)
@@ -147,6 +153,7 @@ func TestNoModeApprovesInThePlaceOfPeopleWhoAreAsked(t *testing.T) {
 }
 
 func TestManyWhoSignAtOnceGiveExactlyWhatIsAsked(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.sql(`UPDATE profile_uses SET signatures = 3`)
 	var signers []identity.Person
@@ -169,6 +176,7 @@ func TestManyWhoSignAtOnceGiveExactlyWhatIsAsked(t *testing.T) {
 }
 
 func TestAPersonDemotedBetweenThePageAndThePressIsRefusedInWords(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	a, u := s.stage(s.proposal()), s.uncertain()
 	s.sql(`UPDATE people SET roles = '{member}' WHERE id = $1`, s.approver.ID) // the session still says approver
@@ -188,6 +196,7 @@ func TestAPersonDemotedBetweenThePageAndThePressIsRefusedInWords(t *testing.T) {
 func second[A any](_ A, err error) error { return err }
 
 func TestWhenThePersonItIsForLeavesNothingIsSent(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	staged, approved := s.stage(s.proposal()), s.approved()
 	s.sql(`UPDATE people SET active = false WHERE id = $1`, s.asker.ID)
@@ -202,6 +211,7 @@ func TestWhenThePersonItIsForLeavesNothingIsSent(t *testing.T) {
 }
 
 func TestASignatureCannotBeForgedBySQL(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.group("finance", 2, s.approver2, s.approver, s.asker, s.tokenOwner)
 	a := s.stage(s.proposal())
@@ -239,6 +249,7 @@ func TestASignatureCannotBeForgedBySQL(t *testing.T) {
 }
 
 func TestGroups(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	g, ctx := db.Groups{DB: s.db}, t.Context()
 	e := s.entry(s.org, audit.GroupSaved, "finance")
@@ -304,6 +315,7 @@ func (s *scene) stageMany(n int) (out []action.Action) {
 }
 
 func TestABatchIsDecidedWhole(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	list := s.stageMany(5)
 	got, err := s.actions.ApproveAll(t.Context(), s.batchOf(s.approver, list[:3]...))
@@ -324,6 +336,7 @@ func TestABatchIsDecidedWhole(t *testing.T) {
 }
 
 func TestOneMemberThatDoesNotPassStopsTheBatch(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(s *scene, b *action.Batch, last action.Action){
 		"decided meanwhile": func(s *scene, _ *action.Batch, a action.Action) {
 			s.must(s.actions.Deny(context.Background(), s.decision(a, s.approver2)))
@@ -360,6 +373,7 @@ func TestOneMemberThatDoesNotPassStopsTheBatch(t *testing.T) {
 }
 
 func TestABatchSaysWhichMemberStoppedIt(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	list := s.stageMany(3)
 	s.later(list[1].ID, action.Life)
@@ -380,6 +394,7 @@ func TestABatchSaysWhichMemberStoppedIt(t *testing.T) {
 }
 
 func TestOfManyBatchesAtOnceEachActionIsDecidedOnce(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.mint(run.Order{})
 	list := s.stageMany(12)
@@ -406,6 +421,7 @@ func TestOfManyBatchesAtOnceEachActionIsDecidedOnce(t *testing.T) {
 }
 
 func TestWhatNobodyDecidedOnIsCountedApartFromWhatWasDenied(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.sql(`UPDATE runs SET budget = 100`)
 	since := time.Now().Add(-36 * time.Hour)

@@ -14,6 +14,7 @@ import (
 )
 
 func TestAnEntryReadsBackAsItWasWritten(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, ctx := Audit{w.DB}, t.Context()
 	org, owner := w.newOrg(t, "acme")
@@ -33,6 +34,7 @@ func TestAnEntryReadsBackAsItWasWritten(t *testing.T) {
 }
 
 func TestHostileTextCannotMakeTheTrailUnwritable(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, ctx := Audit{w.DB}, t.Context()
 	org, _ := w.newOrg(t, "acme")
@@ -53,6 +55,7 @@ func TestHostileTextCannotMakeTheTrailUnwritable(t *testing.T) {
 }
 
 func TestEntriesAreFilteredAndPaged(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, ctx := Audit{w.DB}, t.Context()
 	org, owner := w.newOrg(t, "acme")
@@ -110,6 +113,7 @@ func TestEntriesAreFilteredAndPaged(t *testing.T) {
 }
 
 func TestAChangeWithoutItsEntryDoesNotHappen(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	org, _ := w.newOrg(t, "acme")
 	w.asSuper(t, "REVOKE INSERT ON audit_entries FROM "+AppRole)

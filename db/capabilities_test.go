@@ -73,6 +73,7 @@ func (s *scene) withToken(o run.Order) (capability.Live, []byte) {
 
 // What one server has answered, the next call at another one knows: at once, without any waiting in between, again and again.
 func TestAChangeActsOnTheNextCallAtAnotherReplica(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	b := s.replica()
 	_, hash := s.withToken(run.Order{})
@@ -116,6 +117,7 @@ func TestAChangeActsOnTheNextCallAtAnotherReplica(t *testing.T) {
 }
 
 func TestAnEndedRunIsUnknownOnTheNextCallAtAnotherReplica(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	b := s.replica()
 	for range 30 {
@@ -130,6 +132,7 @@ func TestAnEndedRunIsUnknownOnTheNextCallAtAnotherReplica(t *testing.T) {
 }
 
 func TestARememberedRunEndsWithItsTime(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	b := s.replica()
 	l, hash := s.withToken(run.Order{TTL: 2 * time.Second})
@@ -145,6 +148,7 @@ func TestARememberedRunEndsWithItsTime(t *testing.T) {
 
 // A replica whose ears are cut off asks the database until it hears again.
 func TestWhoHearsNothingRemembersNothing(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	b := s.replica()
 	_, hash := s.withToken(run.Order{})
@@ -169,6 +173,7 @@ func TestWhoHearsNothingRemembersNothing(t *testing.T) {
 
 // A listener that was stopped in the middle, and does not answer, has forgotten by its own clock when the change is done.
 func TestAListenerThatDoesNotAnswerIsWaitedOut(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	deaf, err := pgx.Connect(t.Context(), s.dsn)
 	if err != nil {
@@ -187,6 +192,7 @@ func TestAListenerThatDoesNotAnswerIsWaitedOut(t *testing.T) {
 
 // A transaction that notifies commits alone: neither staging, nor deciding, nor claiming may.
 func TestAnActionNotifiesNobody(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	ear, err := pgx.Connect(t.Context(), s.dsn)
 	if err != nil {

@@ -40,6 +40,7 @@ func (w world) seal(t *testing.T) {
 }
 
 func TestAnUntouchedTrailVerifies(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, ctx := Audit{w.DB}, t.Context()
 	org, _ := w.withTrail(t, "acme", 30)
@@ -72,6 +73,7 @@ func TestAnUntouchedTrailVerifies(t *testing.T) {
 }
 
 func TestVerifyNamesTheFirstBadRow(t *testing.T) {
+	t.Parallel()
 	const first = 0 // where a case breaks: an index into the ids, counted from the chain's start
 	for name, c := range map[string]struct {
 		tamper string
@@ -147,6 +149,7 @@ func at(i int) func([]int64) []any     { return func(ids []int64) []any { return
 func is(i int) func(ids []int64) int64 { return func(ids []int64) int64 { return ids[i] } }
 
 func TestAChainThatWasClosedUpBreaks(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	org, ids := w.withTrail(t, "acme", 10)
 	w.asSuper(t, "DELETE FROM audit_seals WHERE entry_id = $1", ids[4])
@@ -161,6 +164,7 @@ func TestAChainThatWasClosedUpBreaks(t *testing.T) {
 }
 
 func TestACheckpointKeptElsewhereShowsWhatTheDatabaseCannot(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, ctx := Audit{w.DB}, t.Context()
 	org, ids := w.withTrail(t, "acme", 10)
@@ -201,6 +205,7 @@ func TestACheckpointKeptElsewhereShowsWhatTheDatabaseCannot(t *testing.T) {
 }
 
 func TestSealersAndWritersAtOnceMakeOneChain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, ctx := Audit{w.DB}, t.Context()
 	org, owner := w.newOrg(t, "acme")
@@ -258,6 +263,7 @@ func (b brokenSigner) MAC(data []byte) ([]byte, error) {
 }
 
 func TestAnOrganizationThatCannotBeSealedKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, ctx := Audit{w.DB}, t.Context()
 	broken, _ := w.newOrg(t, "broken")
@@ -276,6 +282,7 @@ func TestAnOrganizationThatCannotBeSealedKeepsNobodyWaiting(t *testing.T) {
 }
 
 func TestABatchLargerThanOneIsSealedWhole(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, ctx := Audit{w.DB}, t.Context()
 	org, _ := w.newOrg(t, "acme")

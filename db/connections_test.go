@@ -16,6 +16,7 @@ import (
 )
 
 func TestAConnectionReadsBackAsItWasInstalled(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	c := s.install(s.org, "mail-bbbbbb")
 	got := s.fresh(c)
@@ -35,6 +36,7 @@ func TestAConnectionReadsBackAsItWasInstalled(t *testing.T) {
 }
 
 func TestAKeyIsNeverUsedAgain(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.end(installation.Retired)
 	for _, org := range []identity.OrgID{s.org, s.other} {
@@ -47,6 +49,7 @@ func TestAKeyIsNeverUsedAgain(t *testing.T) {
 }
 
 func TestWhatCannotBeAuditedIsNotDone(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	c := s.connection
 	c.ID, c.Key = identity.NewID("con_"), "mail-bbbbbb"
@@ -59,6 +62,7 @@ func TestWhatCannotBeAuditedIsNotDone(t *testing.T) {
 }
 
 func TestEveryChangeOfAConnectionIsRefusedToWhoeverReadAnOlderOne(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	old := s.connection
 	current, err := s.connections.Rename(t.Context(), old, "CRM of sales", s.entry(s.org, audit.ConnectionRenamed, string(old.Key)))
@@ -102,6 +106,7 @@ func (s *scene) changes(c installation.Connection, e audit.Entry) map[string]fun
 }
 
 func TestSavingAStandingReplacesTheSnapshotAndCancelsWhatItNoLongerGrants(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	staged, approved, executing := s.reach(action.StateStaged), s.reach(action.StateApproved), s.reach(action.StateExecuting)
 	kept := s.stage(s.call(s.run, "contacts_delete", `{"id":9}`))
@@ -125,6 +130,7 @@ func TestSavingAStandingReplacesTheSnapshotAndCancelsWhatItNoLongerGrants(t *tes
 }
 
 func TestAcceptingANewDefinitionCancelsWhatWasAskedUnderTheOldOne(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	a := s.approved()
 	s.accept("def-new")
@@ -132,6 +138,7 @@ func TestAcceptingANewDefinitionCancelsWhatWasAskedUnderTheOldOne(t *testing.T) 
 }
 
 func TestASnapshotKeepsTheBytesThatWereAccepted(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	raws, err := s.connections.PinnedDefinitions(t.Context(), s.org, s.connection.Key)
 	if err != nil || len(raws) != 3 || string(raws["contacts_create"]) != `{"name":"contacts_create"}` {
@@ -146,6 +153,7 @@ func TestASnapshotKeepsTheBytesThatWereAccepted(t *testing.T) {
 }
 
 func TestAFindingReplacesTheListAndLeavesTheSnapshotAlone(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	record := func(tools ...installation.Observed) installation.Connection {
 		t.Helper()
@@ -183,6 +191,7 @@ func TestAFindingReplacesTheListAndLeavesTheSnapshotAlone(t *testing.T) {
 }
 
 func TestAHostileListIsStoredWithoutGrantingAnything(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	long := make([]byte, 50_000)
 	for i := range long {
@@ -203,6 +212,7 @@ func TestAHostileListIsStoredWithoutGrantingAnything(t *testing.T) {
 }
 
 func TestRetiringShredsTheCredentialCancelsWhatWaitsAndIsForEver(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	staged, approved, executing := s.reach(action.StateStaged), s.reach(action.StateApproved), s.reach(action.StateExecuting)
 	c := s.end(installation.Retired)
@@ -226,6 +236,7 @@ func TestRetiringShredsTheCredentialCancelsWhatWaitsAndIsForEver(t *testing.T) {
 }
 
 func TestADisconnectedConnectionComesBackWithANewCredential(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	p := credential.Place{Org: s.org, Connection: s.connection.Key}
 	c := s.end(installation.Disconnected)
@@ -240,6 +251,7 @@ func TestADisconnectedConnectionComesBackWithANewCredential(t *testing.T) {
 }
 
 func TestWhereAConnectionLeadsNeverChanges(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	for _, set := range []string{`destination = 'https://evil.example.com'`, `key = 'crm-zzzzzz'`, `runtime = 'x'`, `release_digest = 'x'`, `integration = 'x'`, `org_id = 'org_other'`} {
 		says(t, s.try(`UPDATE connections SET version = version + 1, `+set), "never changes")
@@ -249,6 +261,7 @@ func TestWhereAConnectionLeadsNeverChanges(t *testing.T) {
 }
 
 func TestACredentialIsStoredWholeOnceAndTheOlderOneForgotten(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	ctx, p := t.Context(), credential.Place{Org: s.org, Connection: s.connection.Key}
 	now, err := s.credentials.Current(ctx, p)
@@ -291,6 +304,7 @@ func TestACredentialIsStoredWholeOnceAndTheOlderOneForgotten(t *testing.T) {
 }
 
 func TestNothingOfAnotherOrganizationExistsForConnections(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	_, err := s.connections.Connection(t.Context(), s.other, s.connection.Key)
 	refused(t, err, fault.CodeNotFound)

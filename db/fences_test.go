@@ -30,6 +30,7 @@ const fencedTables = `SELECT c.relname FROM pg_class c WHERE c.relkind IN ('r', 
 	AND (c.relname = 'orgs' OR EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'org_id' AND NOT a.attisdropped))`
 
 func TestEveryTableOfAnOrganizationHasItsFence(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	all := names(t, w, fencedTables)
 	if len(all) < 10 {
@@ -50,6 +51,7 @@ func TestEveryTableOfAnOrganizationHasItsFence(t *testing.T) {
 }
 
 func TestATableWithoutAnOrganizationIsOneWeKnow(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	global := names(t, w, `SELECT c.relname FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
 		AND c.relname NOT LIKE 'river\_%' AND c.relname NOT IN (`+fencedTables+`) ORDER BY 1`)
@@ -62,6 +64,7 @@ func TestATableWithoutAnOrganizationIsOneWeKnow(t *testing.T) {
 }
 
 func TestOutsideAnOrganizationEveryTableIsEmpty(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	org, owner := w.newOrg(t, "acme")
 	must(t, Audit{w.DB}.Record(t.Context(), audit.Entry{Org: org.ID, Actor: audit.Person(owner), Event: audit.SignedOut}))
@@ -78,6 +81,7 @@ func TestOutsideAnOrganizationEveryTableIsEmpty(t *testing.T) {
 }
 
 func TestAnotherOrganizationsRowsCanNeitherBeSeenNorWritten(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	mine, _ := w.newOrg(t, "acme")
 	theirs, theirOwner := w.newOrg(t, "other")
@@ -102,6 +106,7 @@ func TestAnotherOrganizationsRowsCanNeitherBeSeenNorWritten(t *testing.T) {
 }
 
 func TestTheOrganizationOfATransactionIsGoneAfterIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	org, _ := w.newOrg(t, "acme")
 	conn, err := w.pool.Acquire(t.Context())
@@ -116,6 +121,7 @@ func TestTheOrganizationOfATransactionIsGoneAfterIt(t *testing.T) {
 }
 
 func TestAnOrganizationIsNeverAPieceOfSQL(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, org := range []identity.OrgID{"", "x'; SET ROLE countersign_owner; --", "a b", "org_\x00", identity.OrgID(strings.Repeat("a", 65))} {
 		called := false
@@ -127,6 +133,7 @@ func TestAnOrganizationIsNeverAPieceOfSQL(t *testing.T) {
 }
 
 func TestTheServerWorksAsARoleWithoutPower(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var name string
 	must(t, w.pool.QueryRow(t.Context(), "SELECT current_user").Scan(&name))
@@ -156,6 +163,7 @@ func TestTheServerWorksAsARoleWithoutPower(t *testing.T) {
 }
 
 func TestADatabaseWhereTheRoleHasPowerIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.asSuper(t, "CREATE TABLE owned (id int)")
 	w.asSuper(t, "ALTER TABLE owned OWNER TO "+AppRole)
@@ -168,6 +176,7 @@ func TestADatabaseWhereTheRoleHasPowerIsRefused(t *testing.T) {
 }
 
 func TestDoorsAreFewAndTheirsAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const definers = "SELECT p.proname FROM pg_proc p WHERE p.prosecdef AND p.pronamespace = 'public'::regnamespace"
 	if open := names(t, w, definers+" AND p.prorettype <> 'trigger'::regtype AND has_function_privilege('public', p.oid, 'EXECUTE')"); len(open) > 0 {
@@ -179,6 +188,7 @@ func TestDoorsAreFewAndTheirsAlone(t *testing.T) {
 }
 
 func TestMigrateMayRunEverywhereAtOnceAndAgain(t *testing.T) {
+	t.Parallel()
 	dsn := dbtest.Empty(t)
 	var wg sync.WaitGroup
 	errs := make([]error, 3)
@@ -200,6 +210,7 @@ func TestMigrateMayRunEverywhereAtOnceAndAgain(t *testing.T) {
 }
 
 func TestADatabaseThatDoesNotAnswerIsUnavailable(t *testing.T) {
+	t.Parallel()
 	_, err := Open(t.Context(), "postgres://nobody@/none?host="+t.TempDir()+"&connect_timeout=2")
 	isFault(t, err, fault.CodeUnavailable)
 	_, err = Open(t.Context(), "postgres://user:hunter2@:port/")

@@ -73,6 +73,7 @@ func (s *scene) hoursPass(n int, ids ...action.ID) {
 }
 
 func TestWhileSomethingIsFrozenNothingIsStagedApprovedOrClaimed(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"organization", "profile", "connection"} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, policy.AskUserOnWrite)
@@ -116,6 +117,7 @@ func TestWhileSomethingIsFrozenNothingIsStagedApprovedOrClaimed(t *testing.T) {
 }
 
 func TestAFreezeStopsNothingItDoesNotCover(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	second := s.install(s.org, "crm-bbbbbb")
 	s.sql(`INSERT INTO profiles (org_id, name, budget) VALUES ($1, 'support', 10)`, s.org)
@@ -131,6 +133,7 @@ func TestAFreezeStopsNothingItDoesNotCover(t *testing.T) {
 }
 
 func TestARepeatedCallIsAnsweredAlsoWhileFrozen(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	p := s.proposal()
 	first := s.stage(p)
@@ -142,6 +145,7 @@ func TestARepeatedCallIsAnsweredAlsoWhileFrozen(t *testing.T) {
 }
 
 func TestAutonomousWorkStopsToo(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.Autonomous)
 	s.freeze(engineering)
 	_, _, err := s.actions.Stage(t.Context(), s.proposal())
@@ -149,6 +153,7 @@ func TestAutonomousWorkStopsToo(t *testing.T) {
 }
 
 func TestDenyingCancellingAndSettlingGoOn(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	one, two, three, lost := s.stage(s.proposal()), s.stage(s.proposal()), s.approved(), s.uncertain()
 	s.freeze(wholeOrg)
@@ -168,6 +173,7 @@ func TestDenyingCancellingAndSettlingGoOn(t *testing.T) {
 
 // What was claimed before is under way and cannot be called back; its answer still counts.
 func TestWhatIsBeingSentIsCountedAndMayReport(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	d := s.claimed()
 	s.stage(s.proposal())
@@ -181,6 +187,7 @@ func TestWhatIsBeingSentIsCountedAndMayReport(t *testing.T) {
 }
 
 func TestDeadlinesStandStillByTheDatabasesClock(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	staged, approved := s.stage(s.proposal()), s.approved()
 	f := s.freeze(s.switchOf())
@@ -224,6 +231,7 @@ func TestDeadlinesStandStillByTheDatabasesClock(t *testing.T) {
 }
 
 func TestDenyingMeetsNoExpiryWhileTheClockStandsStill(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	a := s.stage(s.proposal())
 	s.freeze(engineering)
@@ -235,6 +243,7 @@ func TestDenyingMeetsNoExpiryWhileTheClockStandsStill(t *testing.T) {
 
 // One whose time had passed before the freeze has expired, and no freeze brings it back.
 func TestAFreezeDoesNotReviveWhatHadExpired(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	a := s.stage(s.proposal())
 	s.later(a.ID, action.Life+time.Second)
@@ -253,6 +262,7 @@ func TestAFreezeDoesNotReviveWhatHadExpired(t *testing.T) {
 
 // Whatever the order in which overlapping freezes begin and end, an action gets back the time in which at least one of them stood.
 func TestOverlappingFreezesGiveTimeBackOnce(t *testing.T) {
+	t.Parallel()
 	type span struct{ from, until int } // hours
 	for name, c := range map[string]struct {
 		spans [3]span // organization, profile, connection
@@ -292,6 +302,7 @@ func TestOverlappingFreezesGiveTimeBackOnce(t *testing.T) {
 }
 
 func TestTwoPeopleAtOneSwitchMakeOneFreezeAndOneLift(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	a := s.stage(s.proposal())
 	var made, lifted atomic.Int32
@@ -337,6 +348,7 @@ func TestTwoPeopleAtOneSwitchMakeOneFreezeAndOneLift(t *testing.T) {
 }
 
 func TestWhoMayPressTheSwitch(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	stranger := s.person(s.other, "foreign", identity.Admin)
 	for name, by := range map[string]identity.Person{"an approver": s.approver, "a member": s.asker, "an admin of another organization": stranger} {
@@ -357,6 +369,7 @@ func TestWhoMayPressTheSwitch(t *testing.T) {
 }
 
 func TestAFreezeNeedsAReasonAndSomethingToFreeze(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	foreign := s.install(s.other, "crm-cccccc")
 	for name, p := range map[string]action.Press{
@@ -384,6 +397,7 @@ func TestAFreezeNeedsAReasonAndSomethingToFreeze(t *testing.T) {
 // The race the switch is for: workers claim as fast as they can while somebody presses it, over and over. No dispatch may be dated after
 // a freeze and before its end, and none may be there that was not when Freeze returned.
 func TestNoClaimCommitsAfterAFreezeHas(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.sql(`UPDATE runs SET budget = 1000`)
 	for round := range 12 {
@@ -440,6 +454,7 @@ func TestNoClaimCommitsAfterAFreezeHas(t *testing.T) {
 // The same with everybody else who takes locks: people decide, runs end, the connection is tested and retired, the sweeper sweeps, and
 // the switch goes on and off. Nothing waits for ever, and the invariants hold afterwards.
 func TestTheSwitchDeadlocksWithNobody(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.sql(`UPDATE runs SET budget = 1000`)
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
@@ -502,6 +517,7 @@ func TestTheSwitchDeadlocksWithNobody(t *testing.T) {
 }
 
 func TestTimeIsGivenBackByNobodyElseAndOnce(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	a := s.stage(s.proposal())
 	f := s.freeze(wholeOrg)

@@ -14,6 +14,7 @@ import (
 )
 
 func TestAnOrganizationIsMadeWithItsOwnerOrNotAtAll(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	p, ctx := People{w.DB}, t.Context()
 	if any, err := p.AnyOrganization(ctx); err != nil || any {
@@ -52,6 +53,7 @@ func TestAnOrganizationIsMadeWithItsOwnerOrNotAtAll(t *testing.T) {
 }
 
 func TestPeopleOfAnotherOrganizationDoNotExist(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	p, ctx := People{w.DB}, t.Context()
 	mine, _ := w.newOrg(t, "acme")
@@ -85,6 +87,7 @@ func TestPeopleOfAnotherOrganizationDoNotExist(t *testing.T) {
 }
 
 func TestTheLastActiveOwnerStays(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	p, ctx := People{w.DB}, t.Context()
 	org, owner := w.newOrg(t, "acme")
@@ -104,6 +107,7 @@ func TestTheLastActiveOwnerStays(t *testing.T) {
 }
 
 func TestTwoOwnersCannotRemoveEachOtherAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	p, ctx := People{w.DB}, t.Context()
 	org, one := w.newOrg(t, "acme")
@@ -127,6 +131,7 @@ func TestTwoOwnersCannotRemoveEachOtherAtOnce(t *testing.T) {
 }
 
 func TestANewPasswordEndsSessionsAndLinks(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	p, s, ctx := People{w.DB}, Sessions{w.DB}, t.Context()
 	org, owner := w.newOrg(t, "acme")
@@ -156,6 +161,7 @@ func TestANewPasswordEndsSessionsAndLinks(t *testing.T) {
 }
 
 func TestAnInvitationWorksOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	p, ctx := People{w.DB}, t.Context()
 	org, _ := w.newOrg(t, "acme")
@@ -204,6 +210,7 @@ func TestAnInvitationWorksOnce(t *testing.T) {
 }
 
 func TestAnInvitationEndsWithItsTimeAndItsPerson(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	p, ctx := People{w.DB}, t.Context()
 	org, _ := w.newOrg(t, "acme")

@@ -15,6 +15,7 @@ import (
 var saved = note(audit.ProfileSaved, "profile", "engineering")
 
 func TestAProfileReadsBackAsItWasSaved(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s, ctx := Profiles{w.DB}, t.Context()
 	org, _ := w.newOrg(t, "acme")
@@ -54,6 +55,7 @@ func TestAProfileReadsBackAsItWasSaved(t *testing.T) {
 }
 
 func TestOfTwoWhoSaveTheSameVersionOneIsTold(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s, ctx := Profiles{w.DB}, t.Context()
 	org, _ := w.newOrg(t, "acme")
@@ -91,6 +93,7 @@ func TestOfTwoWhoSaveTheSameVersionOneIsTold(t *testing.T) {
 }
 
 func TestAProfileMadeAgainIsNotTheOneAnOldPageShows(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s, ctx := Profiles{w.DB}, t.Context()
 	org, _ := w.newOrg(t, "acme")

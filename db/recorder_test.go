@@ -28,6 +28,7 @@ func (w world) reads(t *testing.T) (all, different int) {
 }
 
 func TestClosingTheRecorderWritesEverythingItTook(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	org, _ := w.newOrg(t, "acme")
 	other, _ := w.newOrg(t, "other")
@@ -64,6 +65,7 @@ func TestClosingTheRecorderWritesEverythingItTook(t *testing.T) {
 }
 
 func TestAnEntryIsStoredShortlyWithoutBeingAskedFor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	org, _ := w.newOrg(t, "acme")
 	r := w.NewRecorder(quiet)
@@ -73,6 +75,7 @@ func TestAnEntryIsStoredShortlyWithoutBeingAskedFor(t *testing.T) {
 }
 
 func TestEntriesOfOneCallerKeepTheirOrder(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	org, _ := w.newOrg(t, "acme")
 	r := w.NewRecorder(quiet)
@@ -87,6 +90,7 @@ func TestEntriesOfOneCallerKeepTheirOrder(t *testing.T) {
 }
 
 func TestReadsAreRefusedWhileTheTrailCannotBeWritten(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	org, _ := w.newOrg(t, "acme")
 	r := w.NewRecorder(quiet)
@@ -117,6 +121,7 @@ func TestReadsAreRefusedWhileTheTrailCannotBeWritten(t *testing.T) {
 }
 
 func TestConnectionsThatBreakLoseNothingAndDoubleNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	org, _ := w.newOrg(t, "acme")
 	r := w.NewRecorder(quiet)
@@ -151,6 +156,7 @@ func TestConnectionsThatBreakLoseNothingAndDoubleNothing(t *testing.T) {
 }
 
 func TestABatchWhoseCommitWasNotAnsweredIsNotWrittenTwice(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	org, _ := w.newOrg(t, "acme")
 	batch := []audit.Entry{read(org, 1), read(org, 2)}
@@ -163,6 +169,7 @@ func TestABatchWhoseCommitWasNotAnsweredIsNotWrittenTwice(t *testing.T) {
 }
 
 func TestAFullQueueMakesCallersWaitAsLongAsTheyWant(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	org, _ := w.newOrg(t, "acme")
 	hold, err := w.super.Begin(t.Context())
@@ -197,6 +204,7 @@ func TestAFullQueueMakesCallersWaitAsLongAsTheyWant(t *testing.T) {
 }
 
 func TestAStopThatCannotWriteSaysWhatIsLost(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	org, _ := w.newOrg(t, "acme")
 	w.asSuper(t, "REVOKE INSERT ON audit_entries FROM "+AppRole)
@@ -211,6 +219,7 @@ func TestAStopThatCannotWriteSaysWhatIsLost(t *testing.T) {
 }
 
 func TestAnEntryThatCouldNeverBeStoredIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	org, _ := w.newOrg(t, "acme")
 	r := w.NewRecorder(quiet)

@@ -35,6 +35,7 @@ func smaller(t *testing.T, whole release.Release) release.Release {
 }
 
 func TestAReleaseReadsBackByteForByte(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
 	s := NewReleases(w.DB, registry.Trusted())
@@ -57,6 +58,7 @@ func TestAReleaseReadsBackByteForByte(t *testing.T) {
 }
 
 func TestPublishingAgainMakesAReleaseCurrentAndAddsNone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
 	s := NewReleases(w.DB, registry.Trusted())
@@ -90,6 +92,7 @@ func TestPublishingAgainMakesAReleaseCurrentAndAddsNone(t *testing.T) {
 }
 
 func TestPublishingAtOncePublishesOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s := NewReleases(w.DB, registry.Trusted())
 	r := builtRelease(t)
@@ -108,6 +111,7 @@ func TestPublishingAtOncePublishesOnce(t *testing.T) {
 }
 
 func TestAReleaseNeverChanges(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
 	r := builtRelease(t)

@@ -18,6 +18,7 @@ import (
 )
 
 func TestMintingCopiesWhatTheProfileLeavesOfTheSnapshot(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	if tools := minted(s.run); tools != "contacts_create contacts_delete contacts_search" {
 		t.Errorf("everything: %s", tools)
@@ -54,6 +55,7 @@ func minted(l capability.Live) string {
 }
 
 func TestALiveRunShowsWhatWasMintedAndWhatIsLeftOfItNow(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.Autonomous)
 	s.save(s.connection, policy.AskUserOnWrite, everyTool[0])
 	s.sql(`UPDATE profile_uses SET mode = 'read_only', tools = '{contacts_create}'`)
@@ -74,6 +76,7 @@ func TestALiveRunShowsWhatWasMintedAndWhatIsLeftOfItNow(t *testing.T) {
 }
 
 func TestARunTokenFindsALiveRunOnlyAndEverythingElseLooksTheSame(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	_, hash := run.NewToken()
 	s.sql(`UPDATE runs SET token_hash = $1`, hash)
@@ -115,6 +118,7 @@ func (s *scene) visible() (n int) {
 }
 
 func TestAnOrderThatDoesNotFitTheOrganizationIsRefusedByField(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	unused := s.install(s.org, "mail-bbbbbb")
 	foreign := s.install(s.other, "mail-cccccc")
@@ -148,6 +152,7 @@ func TestAnOrderThatDoesNotFitTheOrganizationIsRefusedByField(t *testing.T) {
 }
 
 func TestARunNarrowsTheBudgetOfItsProfileAndNeverWidensIt(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	if r := s.mint(run.Order{Budget: 3}).Run; r.Budget != 3 {
 		t.Errorf("%d", r.Budget)
@@ -158,6 +163,7 @@ func TestARunNarrowsTheBudgetOfItsProfileAndNeverWidensIt(t *testing.T) {
 }
 
 func TestAChatRunNeedsNobodyBehindIt(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	l := s.mint(run.Order{Surface: policy.Chat})
 	if l.Run.OnBehalfOf != "" || l.Run.Task != "" || l.Run.Surface != policy.Chat {
@@ -166,6 +172,7 @@ func TestAChatRunNeedsNobodyBehindIt(t *testing.T) {
 }
 
 func TestTheSameRequestStartsOneRun(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	before := value[int](s, `SELECT count(*) FROM runs`)
 	ids := make([]run.ID, 20)
@@ -196,6 +203,7 @@ func TestTheSameRequestStartsOneRun(t *testing.T) {
 }
 
 func TestEndingARunCancelsWhatIsStagedAndLetsWhatIsApprovedProceed(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	staged, approved, late := s.reach(action.StateStaged), s.approved(), s.reach(action.StateStaged)
 	s.later(late.ID, action.Life)
@@ -224,6 +232,7 @@ func TestEndingARunCancelsWhatIsStagedAndLetsWhatIsApprovedProceed(t *testing.T)
 }
 
 func TestEndingRacesWithApprovingAndLosesNothing(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	actions := make([]action.Action, 9)
 	for i := range actions {
@@ -252,6 +261,7 @@ func TestEndingRacesWithApprovingAndLosesNothing(t *testing.T) {
 }
 
 func TestRunsAreListedNewestFirstByPage(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	second, third := s.mint(run.Order{}), s.mint(run.Order{})
 	if _, err := s.runs.End(t.Context(), s.org, second.Run.ID, s.entry(s.org, audit.RunEnded, "x")); err != nil {
@@ -276,6 +286,7 @@ func TestRunsAreListedNewestFirstByPage(t *testing.T) {
 }
 
 func TestNothingOfAnotherOrganizationExistsForRuns(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	_, err := s.runs.Run(t.Context(), s.other, s.run.Run.ID)
 	refused(t, err, fault.CodeNotFound)

@@ -21,6 +21,7 @@ func (w world) newToken(t *testing.T, owner identity.Person, name string) (servi
 }
 
 func TestATokenNamesItsOrganizationAndOwner(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s, ctx := ServiceTokens{w.DB}, t.Context()
 	_, owner := w.newOrg(t, "acme")
@@ -45,6 +46,7 @@ func TestATokenNamesItsOrganizationAndOwner(t *testing.T) {
 }
 
 func TestATokenThatIsOverFindsNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s, ctx := ServiceTokens{w.DB}, t.Context()
 	org, owner := w.newOrg(t, "acme")
@@ -79,6 +81,7 @@ func TestATokenThatIsOverFindsNothing(t *testing.T) {
 }
 
 func TestTokensOfAnotherOrganizationDoNotExist(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s, ctx := ServiceTokens{w.DB}, t.Context()
 	mine, me := w.newOrg(t, "acme")

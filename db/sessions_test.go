@@ -14,6 +14,7 @@ import (
 )
 
 func TestASessionNamesItsPerson(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s, ctx := Sessions{w.DB}, t.Context()
 	org, owner := w.newOrg(t, "acme")
@@ -37,6 +38,7 @@ func TestASessionNamesItsPerson(t *testing.T) {
 }
 
 func TestAFlashIsKeptForItsSession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s, ctx := Sessions{w.DB}, t.Context()
 	_, owner := w.newOrg(t, "acme")
@@ -57,6 +59,7 @@ func TestAFlashIsKeptForItsSession(t *testing.T) {
 }
 
 func TestASessionEnds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s, ctx := Sessions{w.DB}, t.Context()
 	org, owner := w.newOrg(t, "acme")
@@ -91,6 +94,7 @@ func TestASessionEnds(t *testing.T) {
 }
 
 func TestUseKeepsASessionFromGoingIdleButNotFromEnding(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s, ctx := Sessions{w.DB}, t.Context()
 	_, owner := w.newOrg(t, "acme")
@@ -107,6 +111,7 @@ func TestUseKeepsASessionFromGoingIdleButNotFromEnding(t *testing.T) {
 }
 
 func TestOnlyActivePeopleAreSignedIn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s, p, ctx := Sessions{w.DB}, People{w.DB}, t.Context()
 	org, _ := w.newOrg(t, "acme")
@@ -127,6 +132,7 @@ func TestOnlyActivePeopleAreSignedIn(t *testing.T) {
 }
 
 func TestSignInAttemptsAreCountedForTheAccount(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s, ctx := Sessions{w.DB}, t.Context()
 	tryFrom := func(account, address string) time.Duration {
@@ -166,6 +172,7 @@ func TestSignInAttemptsAreCountedForTheAccount(t *testing.T) {
 }
 
 func TestSignInAttemptsAreCountedForTheAddress(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s, ctx := Sessions{w.DB}, t.Context()
 	for i := range addressFree {
@@ -198,6 +205,7 @@ func TestSignInAttemptsAreCountedForTheAddress(t *testing.T) {
 }
 
 func TestAHundredAttemptsAtOnceAreNotAllTheFirst(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s, ctx := Sessions{w.DB}, t.Context()
 	var wg sync.WaitGroup

@@ -16,6 +16,7 @@ var neverChange = []string{
 }
 
 func TestEveryTableOfACapabilityEndsMemories(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	table := regexp.MustCompile(`\b(?:FROM|JOIN)\s+(\w+)`)
 	seen := 0

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -85,7 +87,7 @@ func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
 // createDatabase also takes from PUBLIC what PostgreSQL grants it on every new database: to connect and to make temporary tables.
 func createDatabase(ctx context.Context, conn *pgx.Conn, name, template string) error {
 	for _, statement := range []string{
-		"CREATE DATABASE " + quoted(name) + " OWNER " + OwnerRole + " TEMPLATE " + quoted(template),
+		"CREATE DATABASE " + quoted(name) + " OWNER " + OwnerRole + " TEMPLATE " + quoted(template) + strategy(conn, template),
 		"REVOKE ALL ON DATABASE " + quoted(name) + " FROM PUBLIC",
 	} {
 		if _, err := conn.Exec(ctx, statement); err != nil {
@@ -93,6 +95,16 @@ func createDatabase(ctx context.Context, conn *pgx.Conn, name, template string) 
 		}
 	}
 	return nil
+}
+
+// strategy copies a database of ours file by file, which is quicker to make and to drop than one that went through the write-ahead log
+// and the buffers. PostgreSQL before 15 has no other way, and no word for it.
+func strategy(conn *pgx.Conn, template string) string {
+	major, _, _ := strings.Cut(conn.PgConn().ParameterStatus("server_version"), ".")
+	if n, err := strconv.Atoi(major); err != nil || n < 15 || template == "template0" {
+		return ""
+	}
+	return " STRATEGY FILE_COPY"
 }
 
 func ensureDatabase(ctx context.Context, conn *pgx.Conn) error {
