@@ -71,30 +71,15 @@ func (t step) hold(ctx context.Context, id action.ID) (h held, err error) {
 	if h.standing, err = t.standing(ctx); err != nil {
 		return h, err
 	}
-	place, err := t.q.ActionPlace(ctx, t.org, string(id))
-	if err != nil {
-		return h, orAbsent(err, "action")
-	}
-	if h.connection, err = t.q.ConnectionHold(ctx, t.org, place.ConnectionKey); err != nil {
-		return h, err
-	}
-	if h.run, err = t.q.RunLock(ctx, t.org, place.RunID); err != nil {
-		return h, err
-	}
-	h.action, err = t.q.ActionLock(ctx, string(id))
-	return h, err
+	row, err := t.q.ActionHold(ctx, t.org, string(id))
+	h.connection, h.run, h.action = row.Connection, row.Run, row.Action
+	return h, orAbsent(err, "action")
 }
 
 // lock is hold for transitions that ask no fence.
 func (t step) lock(ctx context.Context, id action.ID) (rows.Action, error) {
-	place, err := t.q.ActionPlace(ctx, t.org, string(id))
-	if err != nil {
-		return rows.Action{}, orAbsent(err, "action")
-	}
-	if _, err := t.q.RunLock(ctx, t.org, place.RunID); err != nil {
-		return rows.Action{}, err
-	}
-	return t.q.ActionLock(ctx, string(id))
+	a, err := t.q.ActionLock(ctx, t.org, string(id))
+	return a, orAbsent(err, "action")
 }
 
 // lockOpen is lock for an action that may meet its expiry: with the switch held, no freeze begins while its clock is read.

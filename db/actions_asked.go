@@ -31,20 +31,14 @@ func (a asked) people() bool {
 	return profile.Use{Approvers: a.approvers, Signatures: a.signatures}.AsksPeople("")
 }
 
-func (t step) asked(ctx context.Context, r rows.Run, c rows.Connection, s subject) (asked, error) {
-	f, err := t.q.ActionAsked(ctx, rows.ActionAskedParams{
-		RunID: r.ID, ConnectionID: c.ID, ConnectionKey: c.Key, Tool: s.tool, Currency: s.spends.Currency, Setting: s.touched.Setting,
-	})
-	if err != nil {
-		return asked{}, err
-	}
+func askedOf(f rows.ActionFactsRow) asked {
 	return asked{
 		behalfActive: f.BehalfActive, approvers: f.Approvers, signatures: int(f.Signatures), bound: f.Bound, allowed: f.Allowed,
 		day: action.Day{
 			Date: f.Day, Actions: int(f.DayActions), Most: int(f.DailyActions), Spent: f.DayAmount,
 			MostAmount: manifest.Amount{Currency: f.DailyCurrency, Units: f.DailyAmount},
 		},
-	}, nil
+	}
 }
 
 // overdrawn turns the ledger's own refusal into the budget fence's. Many who stage at the same moment all read that there is room; the

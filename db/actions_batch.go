@@ -98,7 +98,7 @@ func (t step) holdAll(ctx context.Context, b action.Batch) ([]held, error) {
 	}
 	for i, m := range members {
 		all[i] = held{standing: standing, connection: connection, run: runs[places[i].RunID]}
-		if all[i].action, err = t.q.ActionLock(ctx, string(m.Action)); err != nil {
+		if all[i].action, err = t.q.ActionLock(ctx, t.org, string(m.Action)); err != nil {
 			return nil, err
 		}
 		if all[i].action.Tool != all[0].action.Tool {

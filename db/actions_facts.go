@@ -14,6 +14,7 @@ import (
 // subject is the call the fences judge: a proposal, or an action that exists.
 type subject struct {
 	self        string // action id, empty for a proposal
+	key         string // idempotency key of a proposal, empty for an action that exists
 	tool        string
 	definition  string // digest of the definition it was asked under
 	destination string
@@ -25,7 +26,17 @@ type subject struct {
 }
 
 func subjectOf(a rows.Action) subject {
-	return subject{a.ID, a.Tool, a.Definition, a.Destination, a.Arguments, a.ArgsDigest, spendsOf(a), touchedOf(a), a.BudgetHeld}
+	return subject{
+		self: a.ID, tool: a.Tool, definition: a.Definition, destination: a.Destination, arguments: a.Arguments, argsDigest: a.ArgsDigest,
+		spends: spendsOf(a), touched: touchedOf(a), reserved: a.BudgetHeld,
+	}
+}
+
+func subjectOfProposal(p action.Proposal) subject {
+	return subject{
+		key: p.Key, tool: p.Tool, definition: p.Definition, destination: p.Destination, arguments: p.Arguments, argsDigest: p.ArgsDigest,
+		spends: p.Spends, touched: p.Touched,
+	}
 }
 
 // present is what the caller found out about the outside just now.
@@ -38,6 +49,7 @@ type present struct {
 // judged is what the database says about one call at this moment.
 type judged struct {
 	facts       action.Facts
+	ofKey       string      // the action there is of the proposal's key; empty: none
 	mode        policy.Mode // of the connection, within what was minted and what the profile allows
 	destructive bool
 	asked       asked
@@ -46,15 +58,13 @@ type judged struct {
 // facts reads everything the fences judge. The run and the connection are locked, so what is read holds until the commit.
 func (t step) facts(ctx context.Context, r rows.Run, c rows.Connection, s subject, p present) (judged, error) {
 	f, err := t.q.ActionFacts(ctx, rows.ActionFactsParams{
-		RunID: r.ID, ConnectionID: c.ID, Tool: s.tool, Arguments: s.arguments, ArgsDigest: s.argsDigest, Self: s.self,
+		RunID: r.ID, ConnectionID: c.ID, Key: s.key, Tool: s.tool, Arguments: s.arguments, ArgsDigest: s.argsDigest, Self: s.self,
+		Currency: s.spends.Currency, Setting: s.touched.Setting,
 	})
 	if err != nil {
 		return judged{}, err
 	}
-	who, err := t.asked(ctx, r, c, s)
-	if err != nil {
-		return judged{}, err
-	}
+	who := askedOf(f)
 	outside := p.outsideResource
 	if outside == "" {
 		outside = s.touched.Outside(who.bound, who.allowed)
@@ -71,7 +81,7 @@ func (t step) facts(ctx context.Context, r rows.Run, c rows.Connection, s subjec
 		destination = s.destination
 	}
 	return judged{
-		mode: mode, asked: who, destructive: f.PinnedDestructive != nil && *f.PinnedDestructive,
+		ofKey: f.OfKey, mode: mode, asked: who, destructive: f.PinnedDestructive != nil && *f.PinnedDestructive,
 		facts: action.Facts{
 			Now: f.Now, RunLive: r.EndedAt == nil && f.Now.Before(r.ExpiresAt), BehalfActive: who.behalfActive, SameTask: true, // a run's task never changes, and a trigger compares it
 			ProfileAllows:   f.InProfile && allowsWriting(use, s.tool),

@@ -52,9 +52,16 @@ func (t step) stage(ctx context.Context, p action.Proposal) (after rows.Action, 
 	if err != nil {
 		return after, false, nil, err
 	}
-	known, _, found, err := t.known(ctx, p)
-	if err != nil || (found && sameCall(known, p)) {
-		return known, false, nil, err
+	j, err := t.facts(ctx, r, c, subjectOfProposal(p), present{p.Definition, p.Destination, p.OutsideResource})
+	if err != nil {
+		return after, false, nil, err
+	}
+	if j.ofKey != "" { // made since the first look
+		known, _, _, err := t.known(ctx, p)
+		if err != nil || sameCall(known, p) {
+			return known, false, nil, err
+		}
+		j.facts.KeyConflict = true
 	}
 	if policy.Surface(r.Surface) != policy.Task {
 		return after, false, fault.New(fault.Forbidden, fault.ConsequentialInChat, "A chat run may not change anything in an outside service; nothing was staged.",
@@ -67,12 +74,6 @@ func (t step) stage(ctx context.Context, p action.Proposal) (after rows.Action, 
 	if err != nil || refused != nil {
 		return after, false, refused, err
 	}
-	j, err := t.facts(ctx, r, c, subject{"", p.Tool, p.Definition, p.Destination, p.Arguments, p.ArgsDigest, p.Spends, p.Touched, false},
-		present{p.Definition, p.Destination, p.OutsideResource})
-	if err != nil {
-		return after, false, nil, err
-	}
-	j.facts.KeyConflict = found
 	if refused := action.Judge(action.AtStage, j.facts); refused != nil {
 		return after, false, refused, nil
 	}
@@ -100,15 +101,14 @@ func sameCall(a rows.Action, p action.Proposal) bool {
 
 // holdFor locks the connection and the run of a proposal. What is not there looks like what was not granted.
 func (t step) holdFor(ctx context.Context, p action.Proposal) (rows.Connection, rows.Run, error) {
-	c, err := t.q.ConnectionHold(ctx, t.org, string(p.Connection))
-	if errors.Is(err, pgx.ErrNoRows) {
-		return c, rows.Run{}, notGranted
+	h, err := t.q.ProposalHold(ctx, t.org, string(p.Connection), string(p.Run))
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return h.Connection, h.Run, err
 	}
-	if err != nil {
-		return c, rows.Run{}, err
+	if _, err := t.q.RunLock(ctx, t.org, string(p.Run)); err != nil {
+		return h.Connection, h.Run, orAbsent(err, "run")
 	}
-	r, err := t.q.RunLock(ctx, t.org, string(p.Run))
-	return c, r, orAbsent(err, "run")
+	return h.Connection, h.Run, notGranted
 }
 
 var notGranted = fault.New(fault.Forbidden, fault.ToolNotGranted, "The tool is not granted.", "List the tools: what is listed is what this run may use.")

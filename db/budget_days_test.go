@@ -40,6 +40,7 @@ func (s *scene) tryStage(p action.Proposal) error {
 }
 
 func TestADayHoldsSoManyActions(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.sql(`UPDATE profile_uses SET daily_actions = 2`)
 	first, _ := s.stage(s.proposal()), s.stage(s.proposal())
@@ -59,7 +60,7 @@ func TestADayHoldsSoManyActions(t *testing.T) {
 	s.stage(s.proposal())
 	s.accounted()
 	d, err := s.actions.Day(t.Context(), s.org, first.ID)
-	if err != nil || d.Actions != 3 || d.Most != 0 || d.Date.Hour() != 0 {
+	if err != nil || d.Actions != 0 || d.Most != 0 || d.Date.Hour() != 0 {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if _, err := s.actions.Day(t.Context(), s.other, first.ID); !fault.Is(err, fault.CodeNotFound) {
@@ -68,6 +69,7 @@ func TestADayHoldsSoManyActions(t *testing.T) {
 }
 
 func TestALoweredLimitTakesNothingBackThatWasStaged(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	a := s.stage(s.paying(100, "EUR"))
 	s.sql(`UPDATE profile_uses SET daily_actions = 1, daily_amount = 1, daily_currency = 'EUR'`)
@@ -77,6 +79,7 @@ func TestALoweredLimitTakesNothingBackThatWasStaged(t *testing.T) {
 }
 
 func TestADayHoldsSoMuchMoney(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.sql(`UPDATE profile_uses SET daily_amount = 5000000, daily_currency = 'EUR'`) // 500 euros
 	a := s.stage(s.paying(3_000_000, "EUR"))
@@ -103,7 +106,9 @@ func TestADayHoldsSoMuchMoney(t *testing.T) {
 }
 
 func TestOnlyWhatWasNotSentGivesItsPlaceInTheDayBack(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
+	s.sql(`UPDATE profile_uses SET daily_actions = 100, daily_amount = 1000, daily_currency = 'EUR'`)
 	ctx := t.Context()
 	sent := func(o action.Outcome) {
 		a := s.stage(s.paying(10, "EUR"))
@@ -133,6 +138,7 @@ func TestOnlyWhatWasNotSentGivesItsPlaceInTheDayBack(t *testing.T) {
 
 // TestFiftyWhoStageAtOnceNeverOverdrawTheDay lets different runs, which share no lock but the ledger's, race for the last places.
 func TestFiftyWhoStageAtOnceNeverOverdrawTheDay(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		limit string
 		want  int32
@@ -172,6 +178,7 @@ func TestFiftyWhoStageAtOnceNeverOverdrawTheDay(t *testing.T) {
 }
 
 func TestTheLedgerItselfCannotBeOverdrawn(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.sql(`UPDATE profile_uses SET daily_actions = 2, daily_amount = 100, daily_currency = 'EUR'`)
 	a := s.stage(s.paying(60, "EUR"))
@@ -184,6 +191,7 @@ func TestTheLedgerItselfCannotBeOverdrawn(t *testing.T) {
 }
 
 func TestACallStaysWithinTheResourceAtEveryPoint(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite) // the connection's setting region is eu
 	named := func(value string, ok bool) action.Proposal {
 		p := s.proposal()
@@ -219,4 +227,34 @@ func TestACallStaysWithinTheResourceAtEveryPoint(t *testing.T) {
 	if l, err := s.runs.Run(t.Context(), s.org, s.run.Run.ID); err != nil || len(l.Grants) != 1 || len(l.Grants[0].Resources["region"]) != 2 {
 		t.Errorf("the run's grants do not know what the profile allows: %+v, %v", l.Grants, err)
 	}
+}
+
+// TestALimitCountsWhatTheDayHasTakenBeforeIt sets limits in the middle of a day: what is taken counts, what was given back does not, and
+// a limit that is lifted leaves nothing behind.
+func TestALimitCountsWhatTheDayHasTakenBeforeIt(t *testing.T) {
+	s := newScene(t, policy.AskUserOnWrite)
+	first := s.stage(s.paying(30, "EUR"))
+	s.stage(s.paying(20, "EUR"))
+	s.stage(s.paying(5, "USD"))
+	if got := s.taken("actions") + s.taken("EUR"); got != 0 {
+		t.Errorf("%d are counted where nothing is limited", got)
+	}
+	s.must(s.actions.Deny(t.Context(), s.decision(first, s.approver)))
+	s.sql(`UPDATE profile_uses SET daily_actions = 3, daily_amount = 60, daily_currency = 'EUR'`)
+	if actions, eur := s.taken("actions"), s.taken("EUR"); actions != 2 || eur != 20 {
+		t.Errorf("%d actions and EUR %d are taken", actions, eur)
+	}
+	refused(t, s.tryStage(s.paying(41, "EUR")), fault.BudgetExceeded)
+	s.stage(s.paying(40, "EUR"))
+	refused(t, s.tryStage(s.proposal()), fault.BudgetExceeded)
+	s.accounted()
+	s.sql(`UPDATE profile_uses SET daily_actions = 0, daily_amount = 0, daily_currency = ''`)
+	if n := value[int](s, `SELECT count(*) FROM budget_days`); n != 0 {
+		t.Errorf("%d rows nobody keeps", n)
+	}
+	s.stage(s.proposal())
+	s.sql(`UPDATE profile_uses SET daily_actions = 5`)
+	s.stage(s.proposal())
+	refused(t, s.tryStage(s.proposal()), fault.BudgetExceeded)
+	s.accounted()
 }

@@ -200,7 +200,7 @@ func (s Runs) End(ctx context.Context, org identity.OrgID, id run.ID, e audit.En
 			return err
 		}
 		for _, each := range staged {
-			a, err := t.q.ActionLock(ctx, each)
+			a, err := t.q.ActionLock(ctx, t.org, each)
 			if err != nil {
 				return err
 			}

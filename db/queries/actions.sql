@@ -6,31 +6,59 @@ SELECT sqlc.embed(actions), action_clock(org_id, profile, connection_key)::times
 SELECT sqlc.embed(actions), action_clock(org_id, profile, connection_key)::timestamptz AS now FROM actions WHERE org_id = @org_id AND run_id = @run_id AND idempotency_key = @idempotency_key;
 
 -- name: ActionPlace :one
--- ActionPlace finds the rows that are locked before the action itself.
 SELECT run_id, connection_key FROM actions WHERE org_id = @org_id AND id = @id;
 
+-- name: ActionHold :one
+-- ActionHold locks what an action depends on and then the action, in the order of the clauses at its end: the connection against changes,
+-- the run, the action. What it waited for it reads as it is afterwards.
+SELECT sqlc.embed(c), sqlc.embed(r), sqlc.embed(a)
+FROM actions a JOIN connections c ON c.org_id = a.org_id AND c.id = a.connection_id JOIN runs r ON r.org_id = a.org_id AND r.id = a.run_id
+WHERE a.org_id = @org_id AND a.id = @id
+FOR SHARE OF c FOR NO KEY UPDATE OF r FOR NO KEY UPDATE OF a;
+
 -- name: ActionLock :one
-SELECT * FROM actions WHERE id = @id FOR NO KEY UPDATE;
+-- ActionLock is ActionHold without the connection.
+SELECT a.* FROM actions a JOIN runs r ON r.org_id = a.org_id AND r.id = a.run_id
+WHERE a.org_id = @org_id AND a.id = @id
+FOR NO KEY UPDATE OF r FOR NO KEY UPDATE OF a;
+
+-- name: ProposalHold :one
+-- ProposalHold locks what a proposal depends on, in the order of ActionHold.
+SELECT sqlc.embed(c), sqlc.embed(r) FROM connections c JOIN runs r ON r.org_id = c.org_id
+WHERE c.org_id = @org_id AND c.key = @connection_key AND r.id = @run_id
+FOR SHARE OF c FOR NO KEY UPDATE OF r;
 
 -- name: Clock :one
 SELECT clock_timestamp()::timestamptz;
 
 -- name: ActionFacts :one
--- ActionFacts reads what the fences judge. The run and the connection are locked by then.
-SELECT clock_timestamp()::timestamptz AS now,
+-- ActionFacts reads what the fences judge, and what the profile says about the call: who must sign, what is bounded, what of the day is
+-- taken. The run and the connection are locked by then, so nobody else makes an action of the key that is looked for.
+SELECT t.now::timestamptz AS now, (t.day::timestamp AT TIME ZONE 'UTC')::timestamptz AS day,
+       coalesce((SELECT k.id FROM actions k WHERE @key::text <> '' AND k.org_id = r.org_id AND k.run_id = r.id AND k.idempotency_key = @key), '')::text AS of_key,
        (u.connection_key IS NOT NULL)::boolean AS in_profile, u.mode AS profile_mode, u.tools AS profile_tools,
        rc.mode AS minted_mode, g.digest AS minted_digest, p.digest AS pinned_digest, p.effect AS pinned_effect, p.destructive AS pinned_destructive,
        o.digest AS observed_digest,
        coalesce((SELECT x.id FROM actions x WHERE x.connection_id = c.id AND x.tool = @tool AND x.state = 'uncertain'
-                    AND (x.arguments = @arguments OR x.args_digest = @args_digest) AND x.id <> @self LIMIT 1), '')::text AS uncertain_equal
-FROM runs r
+                    AND (x.arguments = @arguments OR x.args_digest = @args_digest) AND x.id <> @self LIMIT 1), '')::text AS uncertain_equal,
+       coalesce(b.active, false)::boolean AS behalf_active, coalesce(u.approvers, '')::text AS approvers, coalesce(q.signatures, u.signatures, 1)::integer AS signatures,
+       coalesce(u.daily_actions, 0)::integer AS daily_actions, coalesce(u.daily_amount, 0)::bigint AS daily_amount, coalesce(u.daily_currency, '')::text AS daily_currency,
+       coalesce(da.used, 0)::bigint AS day_actions, coalesce(dm.used, 0)::bigint AS day_amount,
+       coalesce((SELECT s.value FROM connection_settings s WHERE s.connection_id = c.id AND s.name = @setting::text), '')::text AS bound,
+       pr.allowed
+FROM (SELECT clock_timestamp() AS now, (clock_timestamp() AT TIME ZONE 'UTC')::date AS day) t
+JOIN runs r ON r.id = @run_id
 JOIN connections c ON c.id = @connection_id
+LEFT JOIN people b ON b.org_id = r.org_id AND b.id = r.on_behalf_of
 LEFT JOIN profile_uses u ON u.org_id = r.org_id AND u.profile = r.profile AND u.connection_key = c.key
+LEFT JOIN profile_quorums q ON q.org_id = u.org_id AND q.profile = u.profile AND q.connection_key = u.connection_key AND q.tool = @tool
+LEFT JOIN profile_resources pr ON pr.org_id = u.org_id AND pr.profile = u.profile AND pr.connection_key = u.connection_key AND pr.setting = @setting::text
+LEFT JOIN budget_days da ON da.org_id = r.org_id AND da.profile = r.profile AND da.connection_id = c.id AND da.day = t.day AND da.measure = 'actions'
+LEFT JOIN budget_days dm ON dm.org_id = r.org_id AND dm.profile = r.profile AND dm.connection_id = c.id AND dm.day = t.day AND dm.measure = @currency::text
 LEFT JOIN run_connections rc ON rc.run_id = r.id AND rc.connection_id = c.id
 LEFT JOIN run_grants g ON g.run_id = r.id AND g.connection_id = c.id AND g.tool = @tool
 LEFT JOIN pinned_tools p ON p.connection_id = c.id AND p.tool = @tool
-LEFT JOIN observed_tools o ON o.connection_id = c.id AND o.tool = @tool AND o.recipe = p.recipe
-WHERE r.id = @run_id;
+LEFT JOIN observed_tools o ON o.connection_id = c.id AND o.tool = @tool AND o.recipe = p.recipe;
 
 -- name: ActionInsert :one
 INSERT INTO actions (id, org_id, state, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name,

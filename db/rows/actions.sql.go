@@ -640,33 +640,49 @@ func (q *Queries) ActionExpire(ctx context.Context, id string) (Action, error) {
 }
 
 const actionFacts = `-- name: ActionFacts :one
-SELECT clock_timestamp()::timestamptz AS now,
+SELECT t.now::timestamptz AS now, (t.day::timestamp AT TIME ZONE 'UTC')::timestamptz AS day,
+       coalesce((SELECT k.id FROM actions k WHERE $1::text <> '' AND k.org_id = r.org_id AND k.run_id = r.id AND k.idempotency_key = $1), '')::text AS of_key,
        (u.connection_key IS NOT NULL)::boolean AS in_profile, u.mode AS profile_mode, u.tools AS profile_tools,
        rc.mode AS minted_mode, g.digest AS minted_digest, p.digest AS pinned_digest, p.effect AS pinned_effect, p.destructive AS pinned_destructive,
        o.digest AS observed_digest,
-       coalesce((SELECT x.id FROM actions x WHERE x.connection_id = c.id AND x.tool = $1 AND x.state = 'uncertain'
-                    AND (x.arguments = $2 OR x.args_digest = $3) AND x.id <> $4 LIMIT 1), '')::text AS uncertain_equal
-FROM runs r
-JOIN connections c ON c.id = $5
+       coalesce((SELECT x.id FROM actions x WHERE x.connection_id = c.id AND x.tool = $2 AND x.state = 'uncertain'
+                    AND (x.arguments = $3 OR x.args_digest = $4) AND x.id <> $5 LIMIT 1), '')::text AS uncertain_equal,
+       coalesce(b.active, false)::boolean AS behalf_active, coalesce(u.approvers, '')::text AS approvers, coalesce(q.signatures, u.signatures, 1)::integer AS signatures,
+       coalesce(u.daily_actions, 0)::integer AS daily_actions, coalesce(u.daily_amount, 0)::bigint AS daily_amount, coalesce(u.daily_currency, '')::text AS daily_currency,
+       coalesce(da.used, 0)::bigint AS day_actions, coalesce(dm.used, 0)::bigint AS day_amount,
+       coalesce((SELECT s.value FROM connection_settings s WHERE s.connection_id = c.id AND s.name = $6::text), '')::text AS bound,
+       pr.allowed
+FROM (SELECT clock_timestamp() AS now, (clock_timestamp() AT TIME ZONE 'UTC')::date AS day) t
+JOIN runs r ON r.id = $7
+JOIN connections c ON c.id = $8
+LEFT JOIN people b ON b.org_id = r.org_id AND b.id = r.on_behalf_of
 LEFT JOIN profile_uses u ON u.org_id = r.org_id AND u.profile = r.profile AND u.connection_key = c.key
+LEFT JOIN profile_quorums q ON q.org_id = u.org_id AND q.profile = u.profile AND q.connection_key = u.connection_key AND q.tool = $2
+LEFT JOIN profile_resources pr ON pr.org_id = u.org_id AND pr.profile = u.profile AND pr.connection_key = u.connection_key AND pr.setting = $6::text
+LEFT JOIN budget_days da ON da.org_id = r.org_id AND da.profile = r.profile AND da.connection_id = c.id AND da.day = t.day AND da.measure = 'actions'
+LEFT JOIN budget_days dm ON dm.org_id = r.org_id AND dm.profile = r.profile AND dm.connection_id = c.id AND dm.day = t.day AND dm.measure = $9::text
 LEFT JOIN run_connections rc ON rc.run_id = r.id AND rc.connection_id = c.id
-LEFT JOIN run_grants g ON g.run_id = r.id AND g.connection_id = c.id AND g.tool = $1
-LEFT JOIN pinned_tools p ON p.connection_id = c.id AND p.tool = $1
-LEFT JOIN observed_tools o ON o.connection_id = c.id AND o.tool = $1 AND o.recipe = p.recipe
-WHERE r.id = $6
+LEFT JOIN run_grants g ON g.run_id = r.id AND g.connection_id = c.id AND g.tool = $2
+LEFT JOIN pinned_tools p ON p.connection_id = c.id AND p.tool = $2
+LEFT JOIN observed_tools o ON o.connection_id = c.id AND o.tool = $2 AND o.recipe = p.recipe
 `
 
 type ActionFactsParams struct {
+	Key          string
 	Tool         string
 	Arguments    []byte
 	ArgsDigest   string
 	Self         string
-	ConnectionID string
+	Setting      string
 	RunID        string
+	ConnectionID string
+	Currency     string
 }
 
 type ActionFactsRow struct {
 	Now               time.Time
+	Day               time.Time
+	OfKey             string
 	InProfile         bool
 	ProfileMode       *string
 	ProfileTools      []string
@@ -677,21 +693,37 @@ type ActionFactsRow struct {
 	PinnedDestructive *bool
 	ObservedDigest    *string
 	UncertainEqual    string
+	BehalfActive      bool
+	Approvers         string
+	Signatures        int32
+	DailyActions      int32
+	DailyAmount       int64
+	DailyCurrency     string
+	DayActions        int64
+	DayAmount         int64
+	Bound             string
+	Allowed           []string
 }
 
-// ActionFacts reads what the fences judge. The run and the connection are locked by then.
+// ActionFacts reads what the fences judge, and what the profile says about the call: who must sign, what is bounded, what of the day is
+// taken. The run and the connection are locked by then, so nobody else makes an action of the key that is looked for.
 func (q *Queries) ActionFacts(ctx context.Context, arg ActionFactsParams) (ActionFactsRow, error) {
 	row := q.db.QueryRow(ctx, actionFacts,
+		arg.Key,
 		arg.Tool,
 		arg.Arguments,
 		arg.ArgsDigest,
 		arg.Self,
-		arg.ConnectionID,
+		arg.Setting,
 		arg.RunID,
+		arg.ConnectionID,
+		arg.Currency,
 	)
 	var i ActionFactsRow
 	err := row.Scan(
 		&i.Now,
+		&i.Day,
+		&i.OfKey,
 		&i.InProfile,
 		&i.ProfileMode,
 		&i.ProfileTools,
@@ -702,6 +734,130 @@ func (q *Queries) ActionFacts(ctx context.Context, arg ActionFactsParams) (Actio
 		&i.PinnedDestructive,
 		&i.ObservedDigest,
 		&i.UncertainEqual,
+		&i.BehalfActive,
+		&i.Approvers,
+		&i.Signatures,
+		&i.DailyActions,
+		&i.DailyAmount,
+		&i.DailyCurrency,
+		&i.DayActions,
+		&i.DayAmount,
+		&i.Bound,
+		&i.Allowed,
+	)
+	return i, err
+}
+
+const actionHold = `-- name: ActionHold :one
+SELECT c.id, c.org_id, c.key, c.integration, c.kind, c.runtime, c.release_digest, c.name, c.state, c.mode, c.snapshot_version, c.version, c.destination, c.contract, c.tested_at, c.healthy, c.found, c.trouble, c.remedy, c.health_since, c.created_by, c.created_at, c.retired_at, r.id, r.org_id, r.surface, r.profile, r.task, r.on_behalf_of, r.on_behalf_email, r.token_id, r.token_owner, r.token_hash, r.budget, r.consequential_used, r.started_at, r.expires_at, r.ended_at, r.idempotency_key, r.request_digest, a.id, a.org_id, a.version, a.state, a.resolution, a.run_id, a.task, a.profile, a.on_behalf_of, a.on_behalf_email, a.token_owner, a.connection_id, a.connection_key, a.connection_name, a.integration, a.release_digest, a.destination, a.tool, a.effect, a.destructive, a.definition, a.arguments, a.args_digest, a.idempotency_key, a.explicit_key, a.snapshot_version, a.justification, a.retry_of, a.requested_at, a.expires_at, a.approved_digest, a.approved_by_policy, a.decided_by, a.decided_by_name, a.decided_at, a.reason, a.claimed_at, a.lease_until, a.finished_at, a.settles_at, a.result, a.error_code, a.error_sentence, a.evidence, a.budget_held, a.approvers, a.signatures_needed, a.amount, a.currency, a.resource_setting, a.resource_value
+FROM actions a JOIN connections c ON c.org_id = a.org_id AND c.id = a.connection_id JOIN runs r ON r.org_id = a.org_id AND r.id = a.run_id
+WHERE a.org_id = $1 AND a.id = $2
+FOR SHARE OF c FOR NO KEY UPDATE OF r FOR NO KEY UPDATE OF a
+`
+
+type ActionHoldRow struct {
+	Connection Connection
+	Run        Run
+	Action     Action
+}
+
+// ActionHold locks what an action depends on and then the action, in the order of the clauses at its end: the connection against changes,
+// the run, the action. What it waited for it reads as it is afterwards.
+func (q *Queries) ActionHold(ctx context.Context, orgID string, iD string) (ActionHoldRow, error) {
+	row := q.db.QueryRow(ctx, actionHold, orgID, iD)
+	var i ActionHoldRow
+	err := row.Scan(
+		&i.Connection.ID,
+		&i.Connection.OrgID,
+		&i.Connection.Key,
+		&i.Connection.Integration,
+		&i.Connection.Kind,
+		&i.Connection.Runtime,
+		&i.Connection.ReleaseDigest,
+		&i.Connection.Name,
+		&i.Connection.State,
+		&i.Connection.Mode,
+		&i.Connection.SnapshotVersion,
+		&i.Connection.Version,
+		&i.Connection.Destination,
+		&i.Connection.Contract,
+		&i.Connection.TestedAt,
+		&i.Connection.Healthy,
+		&i.Connection.Found,
+		&i.Connection.Trouble,
+		&i.Connection.Remedy,
+		&i.Connection.HealthSince,
+		&i.Connection.CreatedBy,
+		&i.Connection.CreatedAt,
+		&i.Connection.RetiredAt,
+		&i.Run.ID,
+		&i.Run.OrgID,
+		&i.Run.Surface,
+		&i.Run.Profile,
+		&i.Run.Task,
+		&i.Run.OnBehalfOf,
+		&i.Run.OnBehalfEmail,
+		&i.Run.TokenID,
+		&i.Run.TokenOwner,
+		&i.Run.TokenHash,
+		&i.Run.Budget,
+		&i.Run.ConsequentialUsed,
+		&i.Run.StartedAt,
+		&i.Run.ExpiresAt,
+		&i.Run.EndedAt,
+		&i.Run.IdempotencyKey,
+		&i.Run.RequestDigest,
+		&i.Action.ID,
+		&i.Action.OrgID,
+		&i.Action.Version,
+		&i.Action.State,
+		&i.Action.Resolution,
+		&i.Action.RunID,
+		&i.Action.Task,
+		&i.Action.Profile,
+		&i.Action.OnBehalfOf,
+		&i.Action.OnBehalfEmail,
+		&i.Action.TokenOwner,
+		&i.Action.ConnectionID,
+		&i.Action.ConnectionKey,
+		&i.Action.ConnectionName,
+		&i.Action.Integration,
+		&i.Action.ReleaseDigest,
+		&i.Action.Destination,
+		&i.Action.Tool,
+		&i.Action.Effect,
+		&i.Action.Destructive,
+		&i.Action.Definition,
+		&i.Action.Arguments,
+		&i.Action.ArgsDigest,
+		&i.Action.IdempotencyKey,
+		&i.Action.ExplicitKey,
+		&i.Action.SnapshotVersion,
+		&i.Action.Justification,
+		&i.Action.RetryOf,
+		&i.Action.RequestedAt,
+		&i.Action.ExpiresAt,
+		&i.Action.ApprovedDigest,
+		&i.Action.ApprovedByPolicy,
+		&i.Action.DecidedBy,
+		&i.Action.DecidedByName,
+		&i.Action.DecidedAt,
+		&i.Action.Reason,
+		&i.Action.ClaimedAt,
+		&i.Action.LeaseUntil,
+		&i.Action.FinishedAt,
+		&i.Action.SettlesAt,
+		&i.Action.Result,
+		&i.Action.ErrorCode,
+		&i.Action.ErrorSentence,
+		&i.Action.Evidence,
+		&i.Action.BudgetHeld,
+		&i.Action.Approvers,
+		&i.Action.SignaturesNeeded,
+		&i.Action.Amount,
+		&i.Action.Currency,
+		&i.Action.ResourceSetting,
+		&i.Action.ResourceValue,
 	)
 	return i, err
 }
@@ -1073,11 +1229,14 @@ func (q *Queries) ActionListNewest(ctx context.Context, arg ActionListNewestPara
 }
 
 const actionLock = `-- name: ActionLock :one
-SELECT id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held, approvers, signatures_needed, amount, currency, resource_setting, resource_value FROM actions WHERE id = $1 FOR NO KEY UPDATE
+SELECT a.id, a.org_id, a.version, a.state, a.resolution, a.run_id, a.task, a.profile, a.on_behalf_of, a.on_behalf_email, a.token_owner, a.connection_id, a.connection_key, a.connection_name, a.integration, a.release_digest, a.destination, a.tool, a.effect, a.destructive, a.definition, a.arguments, a.args_digest, a.idempotency_key, a.explicit_key, a.snapshot_version, a.justification, a.retry_of, a.requested_at, a.expires_at, a.approved_digest, a.approved_by_policy, a.decided_by, a.decided_by_name, a.decided_at, a.reason, a.claimed_at, a.lease_until, a.finished_at, a.settles_at, a.result, a.error_code, a.error_sentence, a.evidence, a.budget_held, a.approvers, a.signatures_needed, a.amount, a.currency, a.resource_setting, a.resource_value FROM actions a JOIN runs r ON r.org_id = a.org_id AND r.id = a.run_id
+WHERE a.org_id = $1 AND a.id = $2
+FOR NO KEY UPDATE OF r FOR NO KEY UPDATE OF a
 `
 
-func (q *Queries) ActionLock(ctx context.Context, id string) (Action, error) {
-	row := q.db.QueryRow(ctx, actionLock, id)
+// ActionLock is ActionHold without the connection.
+func (q *Queries) ActionLock(ctx context.Context, orgID string, iD string) (Action, error) {
+	row := q.db.QueryRow(ctx, actionLock, orgID, iD)
 	var i Action
 	err := row.Scan(
 		&i.ID,
@@ -1144,7 +1303,6 @@ type ActionPlaceRow struct {
 	ConnectionKey string
 }
 
-// ActionPlace finds the rows that are locked before the action itself.
 func (q *Queries) ActionPlace(ctx context.Context, orgID string, iD string) (ActionPlaceRow, error) {
 	row := q.db.QueryRow(ctx, actionPlace, orgID, iD)
 	var i ActionPlaceRow
@@ -1277,4 +1435,64 @@ func (q *Queries) DispatchInsert(ctx context.Context, providerKey string, sendWi
 	var fence int64
 	err := row.Scan(&fence)
 	return fence, err
+}
+
+const proposalHold = `-- name: ProposalHold :one
+SELECT c.id, c.org_id, c.key, c.integration, c.kind, c.runtime, c.release_digest, c.name, c.state, c.mode, c.snapshot_version, c.version, c.destination, c.contract, c.tested_at, c.healthy, c.found, c.trouble, c.remedy, c.health_since, c.created_by, c.created_at, c.retired_at, r.id, r.org_id, r.surface, r.profile, r.task, r.on_behalf_of, r.on_behalf_email, r.token_id, r.token_owner, r.token_hash, r.budget, r.consequential_used, r.started_at, r.expires_at, r.ended_at, r.idempotency_key, r.request_digest FROM connections c JOIN runs r ON r.org_id = c.org_id
+WHERE c.org_id = $1 AND c.key = $2 AND r.id = $3
+FOR SHARE OF c FOR NO KEY UPDATE OF r
+`
+
+type ProposalHoldRow struct {
+	Connection Connection
+	Run        Run
+}
+
+// ProposalHold locks what a proposal depends on, in the order of ActionHold.
+func (q *Queries) ProposalHold(ctx context.Context, orgID string, connectionKey string, runID string) (ProposalHoldRow, error) {
+	row := q.db.QueryRow(ctx, proposalHold, orgID, connectionKey, runID)
+	var i ProposalHoldRow
+	err := row.Scan(
+		&i.Connection.ID,
+		&i.Connection.OrgID,
+		&i.Connection.Key,
+		&i.Connection.Integration,
+		&i.Connection.Kind,
+		&i.Connection.Runtime,
+		&i.Connection.ReleaseDigest,
+		&i.Connection.Name,
+		&i.Connection.State,
+		&i.Connection.Mode,
+		&i.Connection.SnapshotVersion,
+		&i.Connection.Version,
+		&i.Connection.Destination,
+		&i.Connection.Contract,
+		&i.Connection.TestedAt,
+		&i.Connection.Healthy,
+		&i.Connection.Found,
+		&i.Connection.Trouble,
+		&i.Connection.Remedy,
+		&i.Connection.HealthSince,
+		&i.Connection.CreatedBy,
+		&i.Connection.CreatedAt,
+		&i.Connection.RetiredAt,
+		&i.Run.ID,
+		&i.Run.OrgID,
+		&i.Run.Surface,
+		&i.Run.Profile,
+		&i.Run.Task,
+		&i.Run.OnBehalfOf,
+		&i.Run.OnBehalfEmail,
+		&i.Run.TokenID,
+		&i.Run.TokenOwner,
+		&i.Run.TokenHash,
+		&i.Run.Budget,
+		&i.Run.ConsequentialUsed,
+		&i.Run.StartedAt,
+		&i.Run.ExpiresAt,
+		&i.Run.EndedAt,
+		&i.Run.IdempotencyKey,
+		&i.Run.RequestDigest,
+	)
+	return i, err
 }
