@@ -68,6 +68,20 @@ func (s Connections) ObservedTools(ctx context.Context, org identity.OrgID, key 
 	return out, err
 }
 
+// Listings implements installation.Reader.
+func (s Connections) Listings(ctx context.Context, org identity.OrgID) (map[connector.Key][]installation.Observed, error) {
+	out := map[connector.Key][]installation.Observed{}
+	err := s.readOrg(ctx, org, func(tx pgx.Tx) error {
+		found, err := rows.New(tx).ListingList(ctx, string(org))
+		for _, r := range found {
+			o := observedOf(rows.ObservedTool{Tool: r.Tool, Digest: r.Digest, Recipe: r.Recipe, ReadOnly: r.ReadOnly, Destructive: r.Destructive, Problem: r.Problem, FirstSeen: r.FirstSeen})
+			out[connector.Key(r.Key)] = append(out[connector.Key(r.Key)], o)
+		}
+		return err
+	})
+	return out, err
+}
+
 // PinnedDefinitions implements installation.Reader and capability.Definitions.
 func (s Connections) PinnedDefinitions(ctx context.Context, org identity.OrgID, key connector.Key) (out map[string][]byte, err error) {
 	err = s.readOrg(ctx, org, func(tx pgx.Tx) error {

@@ -117,7 +117,7 @@ func (s *site) config(origin string) web.Config {
 }
 
 func (s *site) navigation() *admin.Navigation {
-	return &admin.Navigation{Actions: db.Actions{DB: s.db}, Runs: db.Runs{DB: s.db}, Connections: db.Connections{DB: s.db}, Tools: s.installations(), Freezer: db.Actions{DB: s.db}}
+	return &admin.Navigation{Actions: db.Actions{DB: s.db}, Runs: db.Runs{DB: s.db}, Connections: db.Connections{DB: s.db}, Listings: db.Connections{DB: s.db}, Freezer: db.Actions{DB: s.db}}
 }
 
 func (s *site) installations() *installation.Connections {
@@ -135,7 +135,7 @@ func (s *site) handlers(origin string) web.Handlers {
 	return web.Handlers{
 		Freezes:  &admin.Freezes{Freezer: db.Actions{DB: s.db}},
 		Doors:    &admin.Doors{Directory: who, Invitations: who, Attempts: attempts, Trail: trail, Sessions: keeper},
-		Overview: &admin.Overview{Actions: db.Actions{DB: s.db}, Runs: db.Runs{DB: s.db}, Connections: connections, Tools: s.installations()},
+		Overview: &admin.Overview{Actions: db.Actions{DB: s.db}, Runs: db.Runs{DB: s.db}, Connections: connections, Listings: connections},
 		People:   &admin.People{Directory: who, Roster: who, Invitations: who, PublicURL: origin},
 		Tokens:   &admin.Tokens{Store: db.ServiceTokens{DB: s.db}},
 		Settings: &admin.Settings{Directory: who, Roster: who, Attempts: attempts, Sessions: keeper, Releases: releases, PublicURL: origin},

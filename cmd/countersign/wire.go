@@ -118,10 +118,10 @@ func wire(w wiring) (*app, error) {
 	}
 	a.handler, err = web.New(web.Config{
 		PublicURL: w.publicURL, Listen: w.listen, Sessions: keeper, Metrics: metrics, Ready: a.ready(w.db, w.seeded),
-		Chrome: &admin.Navigation{Actions: actions, Runs: runs, Connections: connections, Tools: a.connections, Freezer: actions},
+		Chrome: &admin.Navigation{Actions: actions, Runs: runs, Connections: connections, Listings: connections, Freezer: actions},
 	}, web.Handlers{
 		Doors:    &admin.Doors{Directory: a.people, Invitations: a.people, Attempts: a.sessions, Trail: a.chain, Sessions: keeper},
-		Overview: &admin.Overview{Actions: actions, Runs: runs, Connections: connections, Tools: a.connections},
+		Overview: &admin.Overview{Actions: actions, Runs: runs, Connections: connections, Listings: connections},
 		People:   &admin.People{Directory: a.people, Roster: a.people, Invitations: a.people, PublicURL: w.publicURL},
 		Tokens:   &admin.Tokens{Store: a.tokens},
 		Settings: &admin.Settings{Directory: a.people, Roster: a.people, Attempts: a.sessions, Sessions: keeper, Releases: a.releases, PublicURL: w.publicURL, Secure: https},

@@ -47,6 +47,11 @@ SELECT * FROM connection_settings WHERE connection_id = ANY (@connections::text[
 -- name: ObservedToolList :many
 SELECT o.* FROM observed_tools o JOIN connections c ON c.id = o.connection_id WHERE c.org_id = @org_id AND c.key = @key ORDER BY o.tool COLLATE "C";
 
+-- name: ListingList :many
+-- ListingList is ObservedToolList of all connections without the texts, which are the bulk of it.
+SELECT c.key, o.tool, o.digest, o.recipe, o.read_only, o.destructive, o.problem, o.first_seen FROM observed_tools o JOIN connections c ON c.id = o.connection_id
+WHERE c.org_id = @org_id ORDER BY c.key, o.tool COLLATE "C";
+
 -- name: ObservedToolSave :exec
 INSERT INTO observed_tools (org_id, connection_id, tool, title, description, digest, recipe, raw, read_only, destructive, problem)
 VALUES (@org_id, @connection_id, @tool, @title, @description, @digest, @recipe, @raw, @read_only, @destructive, @problem)

@@ -7,6 +7,7 @@ package rows
 
 import (
 	"context"
+	"time"
 )
 
 const connectionByKey = `-- name: ConnectionByKey :one
@@ -437,6 +438,52 @@ func (q *Queries) ConnectionSettingList(ctx context.Context, connections []strin
 			&i.ConnectionID,
 			&i.Name,
 			&i.Value,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listingList = `-- name: ListingList :many
+SELECT c.key, o.tool, o.digest, o.recipe, o.read_only, o.destructive, o.problem, o.first_seen FROM observed_tools o JOIN connections c ON c.id = o.connection_id
+WHERE c.org_id = $1 ORDER BY c.key, o.tool COLLATE "C"
+`
+
+type ListingListRow struct {
+	Key         string
+	Tool        string
+	Digest      string
+	Recipe      int32
+	ReadOnly    int16
+	Destructive int16
+	Problem     string
+	FirstSeen   time.Time
+}
+
+// ListingList is ObservedToolList of all connections without the texts, which are the bulk of it.
+func (q *Queries) ListingList(ctx context.Context, orgID string) ([]ListingListRow, error) {
+	rows, err := q.db.Query(ctx, listingList, orgID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListingListRow
+	for rows.Next() {
+		var i ListingListRow
+		if err := rows.Scan(
+			&i.Key,
+			&i.Tool,
+			&i.Digest,
+			&i.Recipe,
+			&i.ReadOnly,
+			&i.Destructive,
+			&i.Problem,
+			&i.FirstSeen,
 		); err != nil {
 			return nil, err
 		}

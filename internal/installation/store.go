@@ -15,6 +15,8 @@ type Reader interface {
 	Connections(ctx context.Context, org identity.OrgID) ([]Connection, error)
 	Connection(ctx context.Context, org identity.OrgID, key connector.Key) (Connection, error)
 	ObservedTools(ctx context.Context, org identity.OrgID, key connector.Key) ([]Observed, error)
+	// Listings is ObservedTools of every connection, without titles, descriptions and raw definitions.
+	Listings(ctx context.Context, org identity.OrgID) (map[connector.Key][]Observed, error)
 	// PinnedDefinitions maps a granted tool to the raw definition a person accepted.
 	PinnedDefinitions(ctx context.Context, org identity.OrgID, key connector.Key) (map[string][]byte, error)
 }

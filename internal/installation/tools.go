@@ -18,7 +18,7 @@ func Merge(c Connection, observed []Observed, raws map[string][]byte, m manifest
 		t := Tool{Observed: o, Listed: true, Class: classify(c, m, o), PinnedRaw: raws[o.Tool]}
 		if p, ok := c.Standing.Snapshot.Find(o.Tool); ok {
 			t.Pinned = &p
-			t.Held = p.Digest != o.Digest || p.Recipe != o.Recipe
+			t.Held = changed(p, o)
 		}
 		t.New = t.Pinned == nil && o.FirstSeen.After(began)
 		t.Sentence = sentence(m, o.Tool)
@@ -83,7 +83,20 @@ func Selects(tools []Tool, mode policy.Mode) []string {
 	return names
 }
 
+// changed reports whether what is listed is no longer what a person granted.
+func changed(p policy.Pinned, o Observed) bool { return p.Digest != o.Digest || p.Recipe != o.Recipe }
+
 // HeldBack lists the tools that wait for a person's review.
 func HeldBack(tools []Tool) []Tool {
 	return slices.DeleteFunc(slices.Clone(tools), func(t Tool) bool { return !t.Held })
+}
+
+// HeldNames names the tools HeldBack would list, from the listing alone.
+func HeldNames(c Connection, observed []Observed) (names []string) {
+	for _, o := range observed {
+		if p, ok := c.Standing.Snapshot.Find(o.Tool); ok && changed(p, o) {
+			names = append(names, o.Tool)
+		}
+	}
+	return names
 }

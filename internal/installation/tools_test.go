@@ -42,7 +42,8 @@ func TestWhatIsListedIsLaidOverWhatIsGranted(t *testing.T) {
 		policy.Pinned{Tool: "moved", Digest: "old", Recipe: 1, Effect: policy.Read}, policy.Pinned{Tool: "gone", Digest: "d4", Recipe: 1, Effect: policy.Consequential})
 	late := observed("late", "d5", policy.HintTrue)
 	late.FirstSeen = began.Add(time.Hour)
-	tools := installation.Merge(c, []installation.Observed{observed("list", "d1", policy.HintTrue), observed("moved", "new", policy.HintTrue), observed("refund", "d3", policy.HintTrue), late}, nil, m)
+	listed := []installation.Observed{observed("list", "d1", policy.HintTrue), observed("moved", "new", policy.HintTrue), observed("refund", "d3", policy.HintTrue), late}
+	tools := installation.Merge(c, listed, nil, m)
 
 	if x := find(t, tools, "list"); x.Pinned == nil || x.Held || !x.Listed || x.Class.Effect != policy.Read {
 		t.Errorf("an unchanged tool: %+v", x)
@@ -67,6 +68,9 @@ func TestWhatIsListedIsLaidOverWhatIsGranted(t *testing.T) {
 	}
 	if held := installation.HeldBack(tools); len(held) != 1 || held[0].Tool != "moved" {
 		t.Errorf("held back: %+v", held)
+	}
+	if names := installation.HeldNames(c, listed); !slices.Equal(names, []string{"moved"}) {
+		t.Errorf("held back by name: %v", names)
 	}
 }
 

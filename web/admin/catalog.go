@@ -80,16 +80,16 @@ func installedBy(ctx context.Context, read installation.Reader, org identity.Org
 	if err != nil {
 		return nil, err
 	}
+	listed, err := read.Listings(ctx, org)
+	if err != nil {
+		return nil, err
+	}
 	out := map[string][]views.Installed{}
 	for _, c := range all {
 		if c.State == installation.Retired {
 			continue
 		}
-		observed, err := read.ObservedTools(ctx, org, c.Key)
-		if err != nil {
-			return nil, err
-		}
-		held := installation.HeldBack(installation.Merge(c, observed, nil, manifest.Manifest{}))
+		held := installation.HeldNames(c, listed[c.Key])
 		out[c.Integration] = append(out[c.Integration], views.Installed{Key: c.Key, Name: c.Name, Held: len(held), Ended: c.State == installation.Disconnected})
 	}
 	return out, nil

@@ -19,7 +19,7 @@ type Navigation struct {
 	Actions     ActionReader
 	Runs        RunList
 	Connections ConnectionList
-	Tools       ToolReader
+	Listings    ListingReader
 	Freezer     FreezeReader
 
 	mu      sync.Mutex
@@ -34,7 +34,7 @@ type counted struct {
 // countMost is where counting what waits for somebody stops: more than fits a badge.
 const countMost = 99
 
-// reviewsFor is how old the count of held-back tools may be; it takes a query a connection.
+// reviewsFor is how old the count of held-back tools may be; it reads a row a tool.
 const reviewsFor = 5 * time.Second
 
 // Viewer is who is signed in and what waits for them.
@@ -83,16 +83,16 @@ func (n *Navigation) needReview(ctx context.Context, org identity.OrgID) (int, e
 	if err != nil {
 		return 0, err
 	}
+	listed, err := n.Listings.Listings(ctx, org)
+	if err != nil {
+		return 0, err
+	}
 	total := 0
 	for _, one := range all {
 		if one.State != installation.Active {
 			continue
 		}
-		tools, err := n.Tools.Tools(ctx, one)
-		if err != nil {
-			return 0, err
-		}
-		if len(heldBack(tools)) > 0 {
+		if len(installation.HeldNames(one, listed[one.Key])) > 0 {
 			total++
 		}
 	}

@@ -28,12 +28,13 @@ func (p *Connections) List(r *Request) error {
 	if err != nil {
 		return err
 	}
+	listed, err := p.Service.Read.Listings(r.Ctx(), r.Org())
+	if err != nil {
+		return err
+	}
 	v := views.ConnectionsView{Now: time.Now(), MayInstall: r.Person().May(identity.Manage)}
 	for _, c := range all {
-		row, err := p.row(r, c)
-		if err != nil {
-			return err
-		}
+		row := p.row(r, c, listed[c.Key])
 		if c.State == installation.Retired {
 			v.Retired = append(v.Retired, row)
 		} else {
@@ -44,15 +45,11 @@ func (p *Connections) List(r *Request) error {
 }
 
 // row counts a connection's tools. A manifest that cannot be read hides no connection.
-func (p *Connections) row(r *Request, c installation.Connection) (views.ConnectionRow, error) {
+func (p *Connections) row(r *Request, c installation.Connection, observed []installation.Observed) views.ConnectionRow {
 	row := views.ConnectionRow{Connection: c, Integration: c.Integration, Mark: c.Integration[:min(1, len(c.Integration))]}
 	m, err := p.Service.Manifest(r.Ctx(), c)
 	if err == nil {
 		row.Integration, row.Mark = m.Name, m.Mark
-	}
-	observed, err := p.Service.Read.ObservedTools(r.Ctx(), c.Org, c.Key)
-	if err != nil {
-		return row, err
 	}
 	row.Offered = len(observed)
 	for _, t := range installation.Merge(c, observed, nil, m) {
@@ -63,7 +60,7 @@ func (p *Connections) row(r *Request, c installation.Connection) (views.Connecti
 			row.New++
 		}
 	}
-	return row, nil
+	return row
 }
 
 func connectionPath(key connector.Key) string { return "/connections/" + key.String() }

@@ -8,6 +8,7 @@ import (
 
 	"countersign/internal/action"
 	"countersign/internal/identity"
+	"countersign/internal/connector"
 	"countersign/internal/installation"
 	"countersign/internal/run"
 	"countersign/views"
@@ -19,7 +20,7 @@ type Overview struct {
 	Actions     ActionReader
 	Runs        RunList
 	Connections ConnectionList
-	Tools       ToolReader
+	Listings    ListingReader
 }
 
 // ActionReader lists actions; action.Reader implements it.
@@ -34,9 +35,9 @@ type RunList interface {
 	Runs(ctx context.Context, org identity.OrgID, liveOnly bool, before run.ID, limit int) ([]run.Run, error)
 }
 
-// ToolReader compares what a connection grants with what is listed now; installation.Connections implements it.
-type ToolReader interface {
-	Tools(ctx context.Context, c installation.Connection) ([]installation.Tool, error)
+// ListingReader reads what is listed now on every connection; installation.Reader has it.
+type ListingReader interface {
+	Listings(ctx context.Context, org identity.OrgID) (map[connector.Key][]installation.Observed, error)
 }
 
 // How many lines each part shows.
@@ -82,6 +83,10 @@ func (o *Overview) ailing(r *Request, v *views.OverviewView) error {
 	if err != nil {
 		return err
 	}
+	listed, err := o.Listings.Listings(r.Ctx(), r.Org())
+	if err != nil {
+		return err
+	}
 	for _, c := range all {
 		if c.State == installation.Retired {
 			continue
@@ -90,24 +95,11 @@ func (o *Overview) ailing(r *Request, v *views.OverviewView) error {
 			v.Ailing = append(v.Ailing, c)
 			continue
 		}
-		tools, err := o.Tools.Tools(r.Ctx(), c)
-		if err != nil {
-			return err
-		}
-		if held := heldBack(tools); len(held) > 0 {
+		if held := installation.HeldNames(c, listed[c.Key]); len(held) > 0 {
 			v.Held = append(v.Held, views.HeldBack{Connection: c, Tools: held})
 		}
 	}
 	return nil
-}
-
-func heldBack(tools []installation.Tool) (names []string) {
-	for _, t := range tools {
-		if t.Held {
-			names = append(names, t.Tool)
-		}
-	}
-	return names
 }
 
 func (o *Overview) running(r *Request, v *views.OverviewView) (err error) {
