@@ -129,6 +129,22 @@ func (s Actions) Ended(ctx context.Context, org identity.OrgID, since time.Time)
 	return e, err
 }
 
+// LastEnded implements action.Ledger.
+func (s Actions) LastEnded(ctx context.Context, org identity.OrgID, since time.Time, limit int) (out []action.Action, err error) {
+	err = s.readOrg(ctx, org, func(tx pgx.Tx) error {
+		q := rows.New(tx)
+		found, err := q.ActionListEnded(ctx, string(org), since, limitOf(limit, 50, 200))
+		if err != nil {
+			return err
+		}
+		for _, r := range found {
+			out = append(out, actionOf(r))
+		}
+		return signersOfAll(ctx, q, org, out)
+	})
+	return out, err
+}
+
 // signers fills in who has signed an action and who is in the group that was asked.
 func signers(ctx context.Context, q *rows.Queries, org identity.OrgID, a *action.Action) error {
 	one := []action.Action{*a}

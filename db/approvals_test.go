@@ -437,6 +437,13 @@ func TestWhatNobodyDecidedOnIsCountedApartFromWhatWasDenied(t *testing.T) {
 	if theirs, err := s.actions.Ended(t.Context(), s.other, since); err != nil || theirs != (action.Ended{}) {
 		t.Errorf("%+v, %v", theirs, err)
 	}
+	last, err := s.actions.LastEnded(t.Context(), s.org, since, 2)
+	if err != nil || len(last) != 2 || last[0].State != action.StateSucceeded || last[1].State != action.StateCancelled {
+		t.Errorf("the last two to end: %v, %v", last, err)
+	}
+	if theirs, err := s.actions.LastEnded(t.Context(), s.other, since, 2); err != nil || len(theirs) != 0 {
+		t.Errorf("%v, %v", theirs, err)
+	}
 	list, err := s.actions.Actions(t.Context(), s.org, action.Filter{States: []action.State{action.StateExpired}, Undecided: true})
 	if err != nil || len(list) != 1 || list[0].DecidedAt != nil {
 		t.Errorf("%v, %v", list, err)

@@ -6,6 +6,9 @@
 -- Of a run's few actions the key's index finds all. Beside it, a plan made while the table was small would read them all for each key.
 DROP INDEX actions_of_run;
 
+-- What came to an end lately, for the overview.
+CREATE INDEX actions_ended ON actions (org_id, finished_at DESC, id DESC) WHERE finished_at IS NOT NULL;
+
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION actions_daily() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE

@@ -129,6 +129,10 @@ WHERE a.org_id = @org_id AND (cardinality(@states::text[]) = 0 OR CASE WHEN a.st
 ORDER BY a.requested_at DESC, a.id DESC
 LIMIT @most;
 
+-- name: ActionListEnded :many
+-- ActionListEnded lists what ended since a moment, the last end first.
+SELECT * FROM actions WHERE org_id = @org_id AND finished_at >= @since::timestamptz ORDER BY finished_at DESC, id DESC LIMIT @most;
+
 -- name: ActionListDue :many
 -- ActionListDue lists only what has a due time still to come or missed: the states are spelt out for the index actions_waiting.
 SELECT sqlc.embed(a), action_clock(a.org_id, a.profile, a.connection_key)::timestamptz AS now FROM actions a

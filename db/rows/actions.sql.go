@@ -1118,6 +1118,83 @@ func (q *Queries) ActionListDue(ctx context.Context, arg ActionListDueParams) ([
 	return items, nil
 }
 
+const actionListEnded = `-- name: ActionListEnded :many
+SELECT id, org_id, version, state, resolution, run_id, task, profile, on_behalf_of, on_behalf_email, token_owner, connection_id, connection_key, connection_name, integration, release_digest, destination, tool, effect, destructive, definition, arguments, args_digest, idempotency_key, explicit_key, snapshot_version, justification, retry_of, requested_at, expires_at, approved_digest, approved_by_policy, decided_by, decided_by_name, decided_at, reason, claimed_at, lease_until, finished_at, settles_at, result, error_code, error_sentence, evidence, budget_held, approvers, signatures_needed, amount, currency, resource_setting, resource_value FROM actions WHERE org_id = $1 AND finished_at >= $2::timestamptz ORDER BY finished_at DESC, id DESC LIMIT $3
+`
+
+// ActionListEnded lists what ended since a moment, the last end first.
+func (q *Queries) ActionListEnded(ctx context.Context, orgID string, since time.Time, most int32) ([]Action, error) {
+	rows, err := q.db.Query(ctx, actionListEnded, orgID, since, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Action
+	for rows.Next() {
+		var i Action
+		if err := rows.Scan(
+			&i.ID,
+			&i.OrgID,
+			&i.Version,
+			&i.State,
+			&i.Resolution,
+			&i.RunID,
+			&i.Task,
+			&i.Profile,
+			&i.OnBehalfOf,
+			&i.OnBehalfEmail,
+			&i.TokenOwner,
+			&i.ConnectionID,
+			&i.ConnectionKey,
+			&i.ConnectionName,
+			&i.Integration,
+			&i.ReleaseDigest,
+			&i.Destination,
+			&i.Tool,
+			&i.Effect,
+			&i.Destructive,
+			&i.Definition,
+			&i.Arguments,
+			&i.ArgsDigest,
+			&i.IdempotencyKey,
+			&i.ExplicitKey,
+			&i.SnapshotVersion,
+			&i.Justification,
+			&i.RetryOf,
+			&i.RequestedAt,
+			&i.ExpiresAt,
+			&i.ApprovedDigest,
+			&i.ApprovedByPolicy,
+			&i.DecidedBy,
+			&i.DecidedByName,
+			&i.DecidedAt,
+			&i.Reason,
+			&i.ClaimedAt,
+			&i.LeaseUntil,
+			&i.FinishedAt,
+			&i.SettlesAt,
+			&i.Result,
+			&i.ErrorCode,
+			&i.ErrorSentence,
+			&i.Evidence,
+			&i.BudgetHeld,
+			&i.Approvers,
+			&i.SignaturesNeeded,
+			&i.Amount,
+			&i.Currency,
+			&i.ResourceSetting,
+			&i.ResourceValue,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const actionListNewest = `-- name: ActionListNewest :many
 SELECT a.id, a.org_id, a.version, a.state, a.resolution, a.run_id, a.task, a.profile, a.on_behalf_of, a.on_behalf_email, a.token_owner, a.connection_id, a.connection_key, a.connection_name, a.integration, a.release_digest, a.destination, a.tool, a.effect, a.destructive, a.definition, a.arguments, a.args_digest, a.idempotency_key, a.explicit_key, a.snapshot_version, a.justification, a.retry_of, a.requested_at, a.expires_at, a.approved_digest, a.approved_by_policy, a.decided_by, a.decided_by_name, a.decided_at, a.reason, a.claimed_at, a.lease_until, a.finished_at, a.settles_at, a.result, a.error_code, a.error_sentence, a.evidence, a.budget_held, a.approvers, a.signatures_needed, a.amount, a.currency, a.resource_setting, a.resource_value, action_clock(a.org_id, a.profile, a.connection_key)::timestamptz AS now FROM actions a
 WHERE a.org_id = $1 AND (cardinality($2::text[]) = 0 OR CASE WHEN a.state IN ('staged', 'approved') AND a.expires_at <= clock_timestamp() AND a.expires_at <= action_clock(a.org_id, a.profile, a.connection_key) THEN 'expired' ELSE a.state END = ANY ($2))

@@ -110,6 +110,8 @@ type Ledger interface {
 	// Day is what the action's profile has taken of the limits on the action's connection, on the day the action counts on.
 	Day(ctx context.Context, org identity.OrgID, id ID) (Day, error)
 	Ended(ctx context.Context, org identity.OrgID, since time.Time) (Ended, error)
+	// LastEnded lists what came to an end since a moment, the last end first.
+	LastEnded(ctx context.Context, org identity.OrgID, since time.Time, limit int) ([]Action, error)
 }
 
 // events maps a state to the audit event of entering it.

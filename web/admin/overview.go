@@ -3,12 +3,11 @@ package admin
 import (
 	"context"
 	"net/http"
-	"slices"
 	"time"
 
 	"countersign/internal/action"
-	"countersign/internal/identity"
 	"countersign/internal/connector"
+	"countersign/internal/identity"
 	"countersign/internal/installation"
 	"countersign/internal/run"
 	"countersign/views"
@@ -28,6 +27,7 @@ type ActionReader interface {
 	Actions(ctx context.Context, org identity.OrgID, f action.Filter) ([]action.Action, error)
 	Counts(ctx context.Context, org identity.OrgID) (action.Counts, error)
 	Ended(ctx context.Context, org identity.OrgID, since time.Time) (action.Ended, error)
+	LastEnded(ctx context.Context, org identity.OrgID, since time.Time, limit int) ([]action.Action, error)
 }
 
 // RunList lists runs; capability.Store implements it.
@@ -107,33 +107,17 @@ func (o *Overview) running(r *Request, v *views.OverviewView) (err error) {
 	return err
 }
 
-var settled = []action.State{action.StateSucceeded, action.StateFailed, action.StateDenied, action.StateExpired, action.StateCancelled, action.StateClosedUnknown}
-
-// today lists what came to an end since midnight UTC. One that was asked for before and ended today is found among the newest ones.
-func (o *Overview) today(r *Request, v *views.OverviewView) error {
-	list, err := o.Actions.Actions(r.Ctx(), r.Org(), action.Filter{States: settled, Limit: 200})
-	if err != nil {
-		return err
-	}
+// today lists what came to an end since midnight UTC.
+func (o *Overview) today(r *Request, v *views.OverviewView) (err error) {
 	midnight := v.Now.UTC().Truncate(day)
 	if v.Ended, err = o.Actions.Ended(r.Ctx(), r.Org(), midnight); err != nil {
 		return err
 	}
-	list = slices.DeleteFunc(list, func(a action.Action) bool { return ended(a).Before(midnight) })
-	slices.SortStableFunc(list, func(a, b action.Action) int { return ended(b).Compare(ended(a)) })
-	if v.TodayMore = len(list) > showToday; v.TodayMore {
-		list = list[:showToday]
+	if v.Today, err = o.Actions.LastEnded(r.Ctx(), r.Org(), midnight, showToday+1); err != nil {
+		return err
 	}
-	v.Today = list
+	if v.TodayMore = len(v.Today) > showToday; v.TodayMore {
+		v.Today = v.Today[:showToday]
+	}
 	return nil
-}
-
-func ended(a action.Action) time.Time {
-	switch {
-	case a.FinishedAt != nil:
-		return *a.FinishedAt
-	case a.DecidedAt != nil:
-		return *a.DecidedAt
-	}
-	return a.RequestedAt
 }
