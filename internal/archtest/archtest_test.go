@@ -27,7 +27,7 @@ var depth = map[string]int{
 	"internal/installation": 4, "internal/provider": 4, "internal/wording": 4,
 	"internal/provider/providertest": 5, "internal/provider/mcpclient": 5, "internal/capability": 5,
 	"internal/provider/hosted": 6, "internal/reach": 6,
-	"internal/dispatch": 7, "internal/reconcile": 7,
+	"internal/reach/reachtest": 7, "internal/dispatch": 7, "internal/reconcile": 7,
 	"internal/gateway": 8,
 }
 

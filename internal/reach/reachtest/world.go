@@ -1,0 +1,226 @@
+// Package reachtest owns one connection of the Sandbox CRM for the tests of reach and of whatever works through its lines: real HTTP, the
+// real client and a real credential, with the stores of the database held in memory. It knows the CRM only through HTTP, decides
+// nothing, and no product code imports it.
+package reachtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"countersign/internal/action"
+	"countersign/internal/connector"
+	"countersign/internal/credential"
+	"countersign/internal/egress"
+	"countersign/internal/fault"
+	"countersign/internal/identity"
+	"countersign/internal/installation"
+	"countersign/internal/policy"
+	"countersign/internal/provider"
+	"countersign/internal/provider/hosted"
+	"countersign/internal/reach"
+	"countersign/internal/registry"
+	"countersign/internal/release"
+	"countersign/internal/secret"
+)
+
+// What the CRM is to be started with.
+const (
+	Credential = "crm-credential-3b1f8a0c5d7e"
+	Control    = "crm-control-9a2b4c6d8e0f"
+)
+
+// Runtime is the CRM's place in the registry.
+const Runtime registry.Key = "sandbox_crm.v1"
+
+// World is an upstream and a connection that leads there.
+type World struct {
+	Installed  installation.Connection // as the database answers it; a test changes it as people would
+	Lines      *reach.Lines
+	Upstream   *Watched
+	Server     *httptest.Server
+	Table      registry.Table
+	Release    release.Release
+	Credential *Shelf
+
+	t     *testing.T
+	vault *credential.Vault
+}
+
+// New installs the CRM of a catalog, served by upstream, with every tool granted that it offers.
+func New(t *testing.T, upstream http.Handler, catalog fs.FS) *World {
+	t.Helper()
+	w := &World{t: t, Upstream: &Watched{next: upstream}, Credential: &Shelf{}}
+	w.Server = httptest.NewServer(w.Upstream)
+	t.Cleanup(w.Server.Close)
+	w.Table = w.Moved(w.Server.URL + "/mcp")
+	var err error
+	w.Release, err = release.Build(catalog, w.Table)
+	must(t, err)
+	keys, err := secret.Generate()
+	must(t, err)
+	w.vault = credential.NewVault(keys, w.Credential)
+	destination, err := installation.DestinationOf(w.Table, Runtime)
+	must(t, err)
+	w.Installed = installation.Connection{
+		ID: "con_crm", Org: "org_home", Key: "sandbox-crm-aaaaaa", Integration: "sandbox-crm", Kind: hosted.Kind, Runtime: Runtime, Name: "Sandbox CRM",
+		Release: string(w.Release.Digest()), State: installation.Active, Contract: "token", Destination: destination.URL(), Version: 1,
+	}
+	w.save(destination)
+	w.Lines = w.NewLines(hosted.New("test"))
+	w.grant()
+	return w
+}
+
+// NewLines makes lines that work through another provider.
+func (w *World) NewLines(p provider.Provider) *reach.Lines {
+	lines := reach.New(w, w.Table, w.vault, map[registry.Kind]provider.Provider{hosted.Kind: p})
+	w.t.Cleanup(lines.Close)
+	return lines
+}
+
+// Moved is the registry with the CRM at another address, as an operator's file would have it.
+func (w *World) Moved(address string) registry.Table {
+	w.t.Helper()
+	trusted := registry.Trusted()
+	o, err := trusted.NewOverride(string(Runtime), address)
+	must(w.t, err)
+	return trusted.With(o)
+}
+
+// LinesAt makes lines over another registry.
+func (w *World) LinesAt(table registry.Table) *reach.Lines {
+	lines := reach.New(w, table, w.vault, map[registry.Kind]provider.Provider{hosted.Kind: hosted.New("test")})
+	w.t.Cleanup(lines.Close)
+	return lines
+}
+
+func (w *World) save(d egress.Destination) {
+	w.t.Helper()
+	m, _ := w.Release.Manifest(w.Installed.Integration)
+	contract, err := installation.ContractOf(m, "token")
+	must(w.t, err)
+	place := credential.Place{Org: w.Installed.Org, Connection: w.Installed.Key}
+	_, err = w.vault.Save(w.t.Context(), place, contract, map[string]secret.Value{"api_key": secret.New(Credential)}, d)
+	must(w.t, err)
+}
+
+// grant pins every tool as it is offered now, with the effect that was reviewed.
+func (w *World) grant() {
+	w.t.Helper()
+	line, err := w.Lines.Open(w.t.Context(), w.Installed)
+	must(w.t, err)
+	tools, err := line.Tools(w.t.Context(), 0)
+	must(w.t, err)
+	var pinned []policy.Pinned
+	for _, d := range tools {
+		p := policy.Pinned{Tool: d.Name, Digest: d.Digest, Recipe: d.Recipe, Effect: policy.Consequential}
+		if reviewed, ok := line.Manifest.Policy(d.Name); ok {
+			p.Effect, p.Destructive = reviewed.Effect, reviewed.Destructive
+		}
+		pinned = append(pinned, p)
+	}
+	w.Grant(pinned...)
+	w.Upstream.Forget()
+}
+
+// Grant replaces what is granted.
+func (w *World) Grant(pinned ...policy.Pinned) {
+	w.t.Helper()
+	snapshot, err := policy.NewSnapshot(pinned)
+	must(w.t, err)
+	w.Installed.Standing = policy.Standing{Mode: policy.AskUserOnWrite, Snapshot: snapshot}
+}
+
+// Edited is a catalog of the CRM alone, with one passage of its manifest written otherwise.
+func Edited(t *testing.T, catalog fs.FS, passage, by string) fs.FS {
+	t.Helper()
+	raw, err := fs.ReadFile(catalog, "sandbox-crm.toml")
+	must(t, err)
+	if strings.Count(string(raw), passage) != 1 {
+		t.Fatalf("the manifest does not hold %q once", passage)
+	}
+	return fstest.MapFS{"sandbox-crm.toml": {Data: []byte(strings.Replace(string(raw), passage, by, 1))}}
+}
+
+// Call is an action of the connection that has this tool called with these arguments.
+func (w *World) Call(state action.State, tool, arguments string) action.Action {
+	pinned, _ := w.Installed.Standing.Snapshot.Find(tool)
+	return action.Action{
+		ID: "act_1", Org: w.Installed.Org, Connection: w.Installed.Key, Tool: tool, Definition: pinned.Digest, Arguments: []byte(arguments),
+		Destination: w.Installed.Destination, State: state, Version: 3,
+	}
+}
+
+// ByDigest is the store of releases.
+func (w *World) ByDigest(_ context.Context, d release.Digest) (release.Release, error) {
+	if d != w.Release.Digest() {
+		return release.Release{}, fault.Absent("release")
+	}
+	return w.Release, nil
+}
+
+// Connection is the store of connections.
+func (w *World) Connection(_ context.Context, org identity.OrgID, key connector.Key) (installation.Connection, error) {
+	if org != w.Installed.Org || key != w.Installed.Key {
+		return installation.Connection{}, fault.Absent("connection")
+	}
+	return w.Installed, nil
+}
+
+// Breaks arms one fault of the CRM for the next call of a tool.
+func (w *World) Breaks(tool, mode string) {
+	w.t.Helper()
+	w.control(http.MethodPost, "/faults", `{"tool":"`+tool+`","mode":"`+mode+`"}`)
+}
+
+// Patch changes one definition of the CRM; null takes the tool away.
+func (w *World) Patch(tool, patch string) {
+	w.t.Helper()
+	w.control(http.MethodPost, "/tools", `{"name":"`+tool+`","patch":`+patch+`}`)
+}
+
+// Effect is one entry of the CRM's journal.
+type Effect struct {
+	Tool      string
+	Arguments json.RawMessage
+}
+
+// Journal is what the CRM really did.
+func (w *World) Journal() (out []Effect) {
+	w.t.Helper()
+	must(w.t, json.Unmarshal(w.control(http.MethodGet, "/journal", ""), &out))
+	return out
+}
+
+func (w *World) control(method, path, body string) []byte {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(context.Background(), method, w.Server.URL+path, strings.NewReader(body))
+	must(w.t, err)
+	r.Header.Set("Authorization", "Bearer "+Control)
+	client := w.Server.Client()
+	res, err := client.Do(r)
+	must(w.t, err)
+	defer res.Body.Close()
+	var out bytes.Buffer
+	_, err = io.Copy(&out, res.Body)
+	must(w.t, err)
+	if res.StatusCode != http.StatusOK {
+		w.t.Fatalf("%s %s: %d %s", method, path, res.StatusCode, out.String())
+	}
+	return out.Bytes()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
