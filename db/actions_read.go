@@ -13,13 +13,19 @@ import (
 // Action implements action.Reader.
 func (s Actions) Action(ctx context.Context, org identity.OrgID, id action.ID) (a action.Action, err error) {
 	err = s.readOrg(ctx, org, func(tx pgx.Tx) error {
-		row, err := rows.New(tx).ActionByID(ctx, string(org), string(id))
-		if err != nil {
-			return orAbsent(err, "action")
-		}
-		a = shown(actionOf(row.Action), row.Now)
-		return signers(ctx, rows.New(tx), org, &a)
+		a, err = actionByID(ctx, rows.New(tx), org, id)
+		return err
 	})
+	return a, err
+}
+
+func actionByID(ctx context.Context, q *rows.Queries, org identity.OrgID, id action.ID) (action.Action, error) {
+	row, err := q.ActionByID(ctx, string(org), string(id))
+	if err != nil {
+		return action.Action{}, orAbsent(err, "action")
+	}
+	a := shown(actionOf(row.Action), row.Now)
+	err = signers(ctx, q, org, &a)
 	return a, err
 }
 
@@ -63,12 +69,12 @@ func limitOf(asked, usual, most int) int32 {
 	return int32(min(asked, most))
 }
 
-// Timeline implements action.Reader.
-func (s Actions) Timeline(ctx context.Context, org identity.OrgID, id action.ID) (out []action.Event, err error) {
-	err = s.readOrg(ctx, org, func(tx pgx.Tx) error {
+// Story implements action.Reader.
+func (s Actions) Story(ctx context.Context, org identity.OrgID, id action.ID) (a action.Action, out []action.Event, err error) {
+	err = s.snapshotOrg(ctx, org, func(tx pgx.Tx) error {
 		q := rows.New(tx)
-		if _, err := q.ActionPlace(ctx, string(org), string(id)); err != nil {
-			return orAbsent(err, "action")
+		if a, err = actionByID(ctx, q, org, id); err != nil {
+			return err
 		}
 		found, err := q.ActionTimeline(ctx, string(org), string(id))
 		for _, e := range found {
@@ -76,7 +82,7 @@ func (s Actions) Timeline(ctx context.Context, org identity.OrgID, id action.ID)
 		}
 		return err
 	})
-	return out, err
+	return a, out, err
 }
 
 func eventOf(e rows.ActionTimelineRow) action.Event {

@@ -60,7 +60,7 @@ func TestATimelineTellsWhoDidWhat(t *testing.T) {
 	s := newScene(t, policy.AskUserOnWrite)
 	u := s.uncertain()
 	s.must(s.actions.Settle(t.Context(), action.Settlement{Decision: s.decision(u, s.approver2), Answer: action.Applied}))
-	events, err := s.actions.Timeline(t.Context(), s.org, u.ID)
+	now, events, err := s.actions.Story(t.Context(), s.org, u.ID)
 	got := ""
 	for _, e := range events {
 		got += e.Event + " by " + e.By + "; "
@@ -69,10 +69,10 @@ func TestATimelineTellsWhoDidWhat(t *testing.T) {
 		}
 	}
 	want := "action.staged by engineering agent; action.approved by Robin; action.executing by worker; action.uncertain by worker; action.resolved by Kim; "
-	if err != nil || got != want {
-		t.Errorf("%s %v", got, err)
+	if err != nil || got != want || now.State != action.StateSucceeded {
+		t.Errorf("%s %s %v", now.State, got, err)
 	}
-	_, err = s.actions.Timeline(t.Context(), s.org, "act_none")
+	_, _, err = s.actions.Story(t.Context(), s.org, "act_none")
 	refused(t, err, fault.CodeNotFound)
 }
 

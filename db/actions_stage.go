@@ -105,8 +105,8 @@ func (t step) holdFor(ctx context.Context, p action.Proposal) (rows.Connection, 
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return h.Connection, h.Run, err
 	}
-	if _, err := t.q.RunLock(ctx, t.org, string(p.Run)); err != nil {
-		return h.Connection, h.Run, orAbsent(err, "run")
+	if _, err := t.q.ConnectionByKey(ctx, t.org, string(p.Connection)); err == nil {
+		return h.Connection, h.Run, fault.Absent("run")
 	}
 	return h.Connection, h.Run, notGranted
 }

@@ -400,7 +400,7 @@ func TestNothingOfAnotherOrganizationExistsForActions(t *testing.T) {
 		},
 		"claim":         func() error { _, err := s.actions.Claim(ctx, s.other, a.ID, a.Definition, address, ""); return err },
 		"read":          func() error { _, err := s.actions.Action(ctx, s.other, a.ID); return err },
-		"timeline":      func() error { _, err := s.actions.Timeline(ctx, s.other, a.ID); return err },
+		"story":         func() error { _, _, err := s.actions.Story(ctx, s.other, a.ID); return err },
 		"cancel by run": func() error { _, err := s.actions.CancelByRun(ctx, s.other, s.run.Run.ID, a.ID); return err },
 		// A decision in the home organization by somebody of another one, as a forged form would make it.
 		"approve from outside": func() error {

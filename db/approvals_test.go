@@ -80,7 +80,7 @@ func TestSeveralPeopleSignAndTheLastOneApproves(t *testing.T) {
 	if got.State != action.StateApproved || got.DecidedByName != "Robin and Kim" || got.Missing() != 0 {
 		t.Errorf("after two: %+v", got)
 	}
-	line, err := s.actions.Timeline(t.Context(), s.org, a.ID)
+	_, line, err := s.actions.Story(t.Context(), s.org, a.ID)
 	if err != nil || len(line) != 3 || line[1].Event != string(audit.SignatureGiven) || line[1].By != "Robin" || line[2].Event != string(audit.ActionApproved) {
 		t.Errorf("%+v %v", line, err)
 	}

@@ -101,7 +101,8 @@ type SettleRule struct {
 type Reader interface {
 	Action(ctx context.Context, org identity.OrgID, id ID) (Action, error)
 	Actions(ctx context.Context, org identity.OrgID, f Filter) ([]Action, error)
-	Timeline(ctx context.Context, org identity.OrgID, id ID) ([]Event, error)
+	// Story is an action and what led to it, at one moment.
+	Story(ctx context.Context, org identity.OrgID, id ID) (Action, []Event, error)
 	Counts(ctx context.Context, org identity.OrgID) (Counts, error)
 }
 

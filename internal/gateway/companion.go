@@ -132,7 +132,7 @@ func (g *Gateway) ofRun(ctx context.Context, l capability.Live, id action.ID) (a
 }
 
 func (g *Gateway) describe(ctx context.Context, a action.Action) (json.RawMessage, error) {
-	timeline, err := g.Actions.Timeline(ctx, a.Org, a.ID)
+	a, timeline, err := g.Actions.Story(ctx, a.Org, a.ID)
 	if err != nil {
 		return nil, err
 	}

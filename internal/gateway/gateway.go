@@ -34,7 +34,7 @@ type Actions interface {
 	CancelByRun(ctx context.Context, org identity.OrgID, r run.ID, id action.ID) (action.Action, error)
 	Action(ctx context.Context, org identity.OrgID, id action.ID) (action.Action, error)
 	Actions(ctx context.Context, org identity.OrgID, f action.Filter) ([]action.Action, error)
-	Timeline(ctx context.Context, org identity.OrgID, id action.ID) ([]action.Event, error)
+	Story(ctx context.Context, org identity.OrgID, id action.ID) (action.Action, []action.Event, error)
 }
 
 // Dispatcher sends an approved action once. *dispatch.Dispatcher is one.

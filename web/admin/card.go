@@ -22,11 +22,11 @@ func (p *Actions) Show(r *Request) error {
 }
 
 func (p *Actions) show(r *Request, status int, form views.DecisionForm) error {
-	a, err := p.Reader.Action(r.Ctx(), r.Org(), action.ID(r.Param("id")))
+	a, timeline, err := p.Reader.Story(r.Ctx(), r.Org(), action.ID(r.Param("id")))
 	if err != nil {
 		return err
 	}
-	v, err := p.card(r, a)
+	v, err := p.card(r, a, timeline)
 	if err != nil {
 		return err
 	}
@@ -38,9 +38,9 @@ func (p *Actions) show(r *Request, status int, form views.DecisionForm) error {
 }
 
 // card collects what the page shows. What an action is decided on must be there or the page fails; what only helps may be missing.
-func (p *Actions) card(r *Request, a action.Action) (views.ActionView, error) {
+func (p *Actions) card(r *Request, a action.Action, timeline []action.Event) (views.ActionView, error) {
 	w := p.words(r)
-	v := views.ActionView{Action: a, Viewer: r.Person().Display(), MayCancel: r.Person().May(identity.Manage), Behalf: w.name(a.OnBehalfOf, a.OnBehalfEmail)}
+	v := views.ActionView{Action: a, Timeline: timeline, Viewer: r.Person().Display(), MayCancel: r.Person().May(identity.Manage), Behalf: w.name(a.OnBehalfOf, a.OnBehalfEmail)}
 	v.Policy, v.Reviewed = w.policy(a)
 	v.Arguments, v.Sentence = w.say(a)
 	if v.Arguments == nil {
@@ -51,9 +51,6 @@ func (p *Actions) card(r *Request, a action.Action) (views.ActionView, error) {
 		return v, err
 	}
 	v.Run, v.Now = live.Run, live.Now
-	if v.Timeline, err = p.Reader.Timeline(r.Ctx(), r.Org(), a.ID); err != nil {
-		return v, err
-	}
 	if refused := action.MayDecide(r.Person(), a); refused != nil {
 		v.Refused, v.Deciders = refused.What, w.deciders(a)
 	} else if mine, ok := a.SignedBy(r.Person().ID); ok {

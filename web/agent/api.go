@@ -228,8 +228,8 @@ func (a *API) OneAction() http.Handler {
 }
 
 func (a *API) describe(ctx context.Context, one action.Action) (action.Document, error) {
-	timeline, err := a.Actions.Timeline(ctx, one.Org, one.ID)
-	return action.Describe(one, timeline, a.PublicURL), err
+	now, timeline, err := a.Actions.Story(ctx, one.Org, one.ID)
+	return action.Describe(now, timeline, a.PublicURL), err
 }
 
 // ListConnections answers GET /api/v1/connections.

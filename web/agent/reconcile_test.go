@@ -121,7 +121,7 @@ func TestWhatNoReadCanTellIsLeftToAPerson(t *testing.T) {
 	if _, err := r.LookUp(t.Context(), w.org.ID, a.ID, 0, w.approver); !fault.Is(err, fault.CodeStale) {
 		t.Errorf("looked up after the end: %v", err)
 	}
-	story, err := w.actions.Timeline(t.Context(), w.org.ID, a.ID)
+	_, story, err := w.actions.Story(t.Context(), w.org.ID, a.ID)
 	check(t, err)
 	last := story[len(story)-1]
 	if last.To != action.StateSucceeded || last.Reason != "seen" || last.By != w.approver.Display() {
