@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,7 +19,7 @@ import (
 var worker = audit.System("worker")
 
 // Claim implements action.Claimer. When the commit's result is unknown it answers an error, and so nothing is sent.
-func (s Actions) Claim(ctx context.Context, org identity.OrgID, id action.ID, live, destination, outsideResource string) (action.Dispatch, error) {
+func (s Actions) Claim(ctx context.Context, org identity.OrgID, id action.ID, r action.Ready) (action.Dispatch, error) {
 	// Taken before the database is asked: the window in which the first byte may leave then ends early rather than late.
 	d := action.Dispatch{ProviderKey: identity.NewID("csk_"), SendBefore: time.Now().Add(action.SendWindow)}
 	a, err := s.transition(ctx, org, func(t step) (rows.Action, *fault.Error, error) {
@@ -26,14 +27,16 @@ func (s Actions) Claim(ctx context.Context, org identity.OrgID, id action.ID, li
 		if err != nil {
 			return h.action, nil, err
 		}
-		if refused, err := t.claimable(ctx, h, present{live, destination, outsideResource}); refused != nil || err != nil {
+		if refused, err := t.claimable(ctx, h, present{r.Definition, r.Destination, r.OutsideResource}); refused != nil || err != nil {
 			return h.action, refused, err
 		}
 		after, err := t.q.ActionClaim(ctx, action.Lease, h.action.ID, h.action.Version)
 		if err != nil {
 			return after, nil, orStale(err)
 		}
-		if d.Fence, err = t.q.DispatchInsert(ctx, d.ProviderKey, action.SendWindow, after.ID); err != nil {
+		if d.Fence, err = t.q.DispatchInsert(ctx, rows.DispatchInsertParams{
+			ProviderKey: d.ProviderKey, SendWindow: action.SendWindow, Settle: cmp.Or(r.Settle, action.SettleWindow), ActionID: after.ID,
+		}); err != nil {
 			return after, nil, err
 		}
 		return after, nil, t.record(ctx, action.StateApproved, after, worker, "", "")
@@ -73,8 +76,8 @@ func (t step) claimable(ctx context.Context, h held, p present) (*fault.Error, e
 }
 
 // Complete implements action.Claimer.
-func (s Actions) Complete(ctx context.Context, d action.Dispatch, o action.Outcome, settle action.SettleRule) (action.Action, error) {
-	c, err := concluded(o, settle)
+func (s Actions) Complete(ctx context.Context, d action.Dispatch, o action.Outcome) (action.Action, error) {
+	c, err := concluded(o)
 	if err != nil {
 		return action.Action{}, err
 	}
@@ -83,13 +86,14 @@ func (s Actions) Complete(ctx context.Context, d action.Dispatch, o action.Outco
 		if err != nil {
 			return a, nil, err
 		}
-		fence, err := t.q.DispatchFence(ctx, a.ID)
-		if errors.Is(err, pgx.ErrNoRows) || (err == nil && fence != d.Fence) {
+		intent, err := t.q.DispatchByAction(ctx, a.ID)
+		if errors.Is(err, pgx.ErrNoRows) || (err == nil && intent.Fence != d.Fence) {
 			return a, fault.New(fault.Conflict, fault.CodeConflict, "Only the worker that claimed this action can report on it.", ""), nil
 		}
 		if err != nil {
 			return a, nil, err
 		}
+		c.settle = intent.Settle
 		if a.State == string(action.StateExecuting) {
 			now, err := t.q.Clock(ctx)
 			if err != nil {
@@ -111,13 +115,13 @@ func (s Actions) Complete(ctx context.Context, d action.Dispatch, o action.Outco
 }
 
 // concluded turns a provider's outcome into where the action goes.
-func concluded(o action.Outcome, settle action.SettleRule) (conclusion, error) {
+func concluded(o action.Outcome) (conclusion, error) {
 	evidence, err := json.Marshal(o.Evidence())
 	if err != nil {
 		return conclusion{}, err
 	}
 	text := string(evidence)
-	c := conclusion{to: action.StateUncertain, settle: settleFor(settle), result: o.Result(), code: o.Code(), sentence: o.Sentence(), evidence: &text}
+	c := conclusion{to: action.StateUncertain, result: o.Result(), code: o.Code(), sentence: o.Sentence(), evidence: &text}
 	switch o.Kind() {
 	case action.OutcomeSucceeded:
 		c.to, c.resolution = action.StateSucceeded, action.Direct
@@ -126,13 +130,6 @@ func concluded(o action.Outcome, settle action.SettleRule) (conclusion, error) {
 		c.unsent = o.Evidence().BytesWritten == 0 && o.Evidence().Status == 0
 	}
 	return c, nil
-}
-
-func settleFor(r action.SettleRule) time.Duration {
-	if r.Seconds <= 0 {
-		return action.SettleWindow
-	}
-	return time.Duration(r.Seconds) * time.Second
 }
 
 // lose makes an executing action whose lease has ended uncertain: whoever held it may have sent it.
@@ -154,7 +151,11 @@ func (s Actions) LeasesEnded(ctx context.Context) (int, error) {
 		if err != nil || now.Before(*a.LeaseUntil) {
 			return false, err
 		}
-		_, err = t.lose(ctx, a, action.SettleWindow)
+		intent, err := t.q.DispatchByAction(ctx, a.ID)
+		if err != nil {
+			return false, err
+		}
+		_, err = t.lose(ctx, a, intent.Settle)
 		return err == nil, err
 	})
 }

@@ -50,7 +50,7 @@ func TestOnlyAnApprovedActionCanBeClaimed(t *testing.T) {
 		refused(t, err, fault.CodeConflict)
 		s.isIn(a.ID, from)
 	}
-	_, err := s.actions.Claim(t.Context(), s.org, "act_none", "x", address, "")
+	_, err := s.actions.Claim(t.Context(), s.org, "act_none", action.Ready{Definition: "x", Destination: address})
 	refused(t, err, fault.CodeNotFound)
 }
 
@@ -97,7 +97,7 @@ func TestAClaimAsksTheFencesAgainAndCancelsWhatTheyRefuseForGood(t *testing.T) {
 			if c.arrange != nil {
 				c.arrange(s)
 			}
-			_, err := s.actions.Claim(t.Context(), s.org, a.ID, c.live, c.destination, c.outside)
+			_, err := s.actions.Claim(t.Context(), s.org, a.ID, action.Ready{Definition: c.live, Destination: c.destination, OutsideResource: c.outside})
 			refused(t, err, c.code)
 			s.isIn(a.ID, c.then)
 			if got := s.read(a.ID); c.then == action.StateCancelled && (got.ErrorCode != string(c.code) || got.ErrorSentence == "" || s.used() != 0) {
@@ -155,7 +155,7 @@ func TestAnOutcomeEndsAnExecutingAction(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, policy.AskUserOnWrite)
-			a := s.must(s.actions.Complete(t.Context(), s.claimed(), c.outcome, action.SettleRule{}))
+			a := s.must(s.actions.Complete(t.Context(), s.claimed(), c.outcome))
 			if a.State != c.state || a.Resolution != c.resolution || string(a.Result) != string(c.outcome.Result()) || a.ErrorCode != string(c.outcome.Code()) || a.ErrorSentence != c.outcome.Sentence() {
 				t.Errorf("%+v", a)
 			}
@@ -175,10 +175,10 @@ func TestOnlyTheHolderOfTheFenceReports(t *testing.T) {
 	d := s.claimed()
 	forged := d
 	forged.Fence++
-	_, err := s.actions.Complete(t.Context(), forged, action.Succeeded(nil, action.Evidence{}), action.SettleRule{})
+	_, err := s.actions.Complete(t.Context(), forged, action.Succeeded(nil, action.Evidence{}))
 	refused(t, err, fault.CodeConflict)
 	unclaimed := action.Dispatch{Action: s.approved(), Fence: d.Fence}
-	_, err = s.actions.Complete(t.Context(), unclaimed, action.Succeeded(nil, action.Evidence{}), action.SettleRule{})
+	_, err = s.actions.Complete(t.Context(), unclaimed, action.Succeeded(nil, action.Evidence{}))
 	refused(t, err, fault.CodeConflict)
 	s.isIn(d.Action.ID, action.StateExecuting)
 }
@@ -187,8 +187,8 @@ func TestAReportThatIsRepeatedChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	d := s.claimed()
-	first := s.must(s.actions.Complete(t.Context(), d, action.Succeeded([]byte(`{"n":1}`), action.Evidence{}), action.SettleRule{}))
-	again := s.must(s.actions.Complete(t.Context(), d, action.Failed(fault.UpstreamError, "No.", action.Evidence{}), action.SettleRule{}))
+	first := s.must(s.actions.Complete(t.Context(), d, action.Succeeded([]byte(`{"n":1}`), action.Evidence{})))
+	again := s.must(s.actions.Complete(t.Context(), d, action.Failed(fault.UpstreamError, "No.", action.Evidence{})))
 	if again.Version != first.Version || again.State != action.StateSucceeded || string(again.Result) != `{"n":1}` {
 		t.Errorf("%+v", again)
 	}
@@ -217,6 +217,22 @@ func TestALeaseThatEndedLeavesAnUncertainActionAndNoSecondDispatch(t *testing.T)
 	refused(t, err, fault.CodeConflict)
 }
 
+func TestALeaseThatEndsSettlesInTheTimeOfItsTool(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, policy.AskUserOnWrite)
+	a := s.approved()
+	if _, err := s.actions.Claim(t.Context(), s.org, a.ID, action.Ready{Definition: a.Definition, Destination: address, Settle: 20 * time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	s.later(a.ID, action.Lease+time.Second)
+	if n, err := s.actions.LeasesEnded(t.Context()); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if wait := time.Until(*s.read(a.ID).SettlesAt); wait < 19*time.Minute || wait > 21*time.Minute {
+		t.Errorf("settles in %s", wait)
+	}
+}
+
 func TestAnAnswerAfterTheLeaseIsLateEvidenceForAnUncertainActionOnly(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
@@ -235,20 +251,20 @@ func TestAnAnswerAfterTheLeaseIsLateEvidenceForAnUncertainActionOnly(t *testing.
 	s.must(s.actions.Settle(t.Context(), action.Settlement{Decision: s.decision(u, s.approver), Answer: action.Unknown}))
 
 	for name, d := range map[string]action.Dispatch{"after the sweeper": swept, "before the sweeper": unswept} {
-		a := s.must(s.actions.Complete(t.Context(), d, ok, action.SettleRule{}))
+		a := s.must(s.actions.Complete(t.Context(), d, ok))
 		if a.State != action.StateSucceeded || a.Resolution != action.LateEvidence || a.Version != 5 || string(a.Result) != `{"n":1}` {
 			t.Errorf("%s: %+v", name, a)
 		}
 	}
-	a := s.must(s.actions.Complete(t.Context(), vague, action.Uncertain(fault.UpstreamError, "Reset.", action.Evidence{BytesWritten: 4}), action.SettleRule{}))
+	a := s.must(s.actions.Complete(t.Context(), vague, action.Uncertain(fault.UpstreamError, "Reset.", action.Evidence{BytesWritten: 4})))
 	if a.State != action.StateUncertain || a.Version != 4 || a.Evidence == nil || a.Evidence.BytesWritten != 4 {
 		t.Errorf("%+v", a)
 	}
-	a = s.must(s.actions.Complete(t.Context(), settled, ok, action.SettleRule{}))
+	a = s.must(s.actions.Complete(t.Context(), settled, ok))
 	if a.State != action.StateClosedUnknown || a.Result != nil {
 		t.Errorf("a settled action changed: %+v", a)
 	}
-	a = s.must(s.actions.Complete(t.Context(), unsent, action.Failed(fault.UpstreamTimeout, "It was too late to send.", action.Evidence{}), action.SettleRule{}))
+	a = s.must(s.actions.Complete(t.Context(), unsent, action.Failed(fault.UpstreamTimeout, "It was too late to send.", action.Evidence{})))
 	if a.State != action.StateFailed || a.Resolution != action.LateEvidence || s.used() != 4 {
 		t.Errorf("used %d, %+v", s.used(), a)
 	}
@@ -288,7 +304,7 @@ func TestALostRaceWithTheSweeperLosesNothing(t *testing.T) {
 			}
 			return
 		}
-		if _, err := s.actions.Complete(context.Background(), d, action.Succeeded([]byte(`{}`), action.Evidence{BytesWritten: 1}), action.SettleRule{}); err != nil {
+		if _, err := s.actions.Complete(context.Background(), d, action.Succeeded([]byte(`{}`), action.Evidence{BytesWritten: 1})); err != nil {
 			t.Error(err)
 		}
 	})
@@ -338,7 +354,7 @@ func TestEverythingAtOnceEndsInOrder(t *testing.T) {
 			t.Error(err)
 		}
 		if d, err := s.claim(a); err == nil {
-			if _, err := s.actions.Complete(ctx, d, action.Succeeded([]byte(`{}`), action.Evidence{BytesWritten: 1}), action.SettleRule{}); err != nil {
+			if _, err := s.actions.Complete(ctx, d, action.Succeeded([]byte(`{}`), action.Evidence{BytesWritten: 1})); err != nil {
 				t.Error(err)
 			}
 		} else if !fault.Is(err, fault.CodeConflict) {

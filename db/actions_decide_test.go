@@ -240,11 +240,16 @@ func TestAPersonSettlesAnUncertainAction(t *testing.T) {
 func TestThatItDidNotHappenIsNoAnswerBeforeTheSettleWindowHasPassed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
-	a := s.must(s.actions.Complete(t.Context(), s.claimed(), action.Uncertain(fault.UpstreamTimeout, "No answer.", action.Evidence{BytesWritten: 1}), action.SettleRule{Seconds: 600}))
+	lost := s.approved()
+	d, err := s.actions.Claim(t.Context(), s.org, lost.ID, action.Ready{Definition: lost.Definition, Destination: address, Settle: 10 * time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := s.must(s.actions.Complete(t.Context(), d, action.Uncertain(fault.UpstreamTimeout, "No answer.", action.Evidence{BytesWritten: 1})))
 	if wait := time.Until(*a.SettlesAt); wait < 590*time.Second || wait > 610*time.Second {
 		t.Errorf("settles in %s", wait)
 	}
-	_, err := s.actions.Settle(t.Context(), action.Settlement{Decision: s.decision(a, s.approver), Answer: action.NotApplied})
+	_, err = s.actions.Settle(t.Context(), action.Settlement{Decision: s.decision(a, s.approver), Answer: action.NotApplied})
 	refused(t, err, fault.CodeConflict)
 	says(t, err, a.SettlesAt.UTC().Format("15:04:05 UTC on 2 January 2006"))
 	s.isIn(a.ID, action.StateUncertain)

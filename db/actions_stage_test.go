@@ -232,7 +232,7 @@ func TestAnEqualCallWaitsWhileAnUncertainOneMayHaveHappened(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := s.must(s.actions.Complete(t.Context(), d, action.Uncertain(fault.UpstreamTimeout, "No answer.", action.Evidence{BytesWritten: 1}), action.SettleRule{}))
+	u := s.must(s.actions.Complete(t.Context(), d, action.Uncertain(fault.UpstreamTimeout, "No answer.", action.Evidence{BytesWritten: 1})))
 	q.Key = "four"
 	_, _, err = s.actions.Stage(t.Context(), q)
 	refused(t, err, fault.UncertainPending)
@@ -281,7 +281,7 @@ func (s *scene) reachAutonomously(to action.State) action.ID {
 	if to != action.StateFailed {
 		o = action.Uncertain(fault.UpstreamTimeout, "No answer.", action.Evidence{BytesWritten: 1})
 	}
-	a := s.must(s.actions.Complete(context.Background(), d, o, action.SettleRule{}))
+	a := s.must(s.actions.Complete(context.Background(), d, o))
 	if to == action.StateClosedUnknown {
 		a = s.must(s.actions.Settle(context.Background(), action.Settlement{Decision: s.decision(a, s.approver), Answer: action.Unknown}))
 	}
@@ -398,7 +398,7 @@ func TestNothingOfAnotherOrganizationExistsForActions(t *testing.T) {
 			_, err := s.actions.Reconcile(ctx, s.other, a.ID, 1, action.Probed{Found: true})
 			return err
 		},
-		"claim":         func() error { _, err := s.actions.Claim(ctx, s.other, a.ID, a.Definition, address, ""); return err },
+		"claim":         func() error { _, err := s.actions.Claim(ctx, s.other, a.ID, action.Ready{Definition: a.Definition, Destination: address}); return err },
 		"read":          func() error { _, err := s.actions.Action(ctx, s.other, a.ID); return err },
 		"story":         func() error { _, _, err := s.actions.Story(ctx, s.other, a.ID); return err },
 		"cancel by run": func() error { _, err := s.actions.CancelByRun(ctx, s.other, s.run.Run.ID, a.ID); return err },

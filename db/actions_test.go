@@ -20,10 +20,10 @@ func (s *scene) reach(to action.State) action.Action {
 	case action.StateExecuting:
 		return s.claimed().Action
 	case action.StateSucceeded:
-		a, err := s.actions.Complete(ctx, s.claimed(), action.Succeeded([]byte(`{"content":[]}`), action.Evidence{Status: 200}), action.SettleRule{})
+		a, err := s.actions.Complete(ctx, s.claimed(), action.Succeeded([]byte(`{"content":[]}`), action.Evidence{Status: 200}))
 		return s.must(a, err)
 	case action.StateFailed:
-		a, err := s.actions.Complete(ctx, s.claimed(), action.Failed("upstream_error", "Refused.", action.Evidence{Status: 400, BytesWritten: 5}), action.SettleRule{})
+		a, err := s.actions.Complete(ctx, s.claimed(), action.Failed("upstream_error", "Refused.", action.Evidence{Status: 400, BytesWritten: 5}))
 		return s.must(a, err)
 	case action.StateUncertain:
 		return s.uncertain()

@@ -116,7 +116,7 @@ func TestOnlyWhatWasNotSentGivesItsPlaceInTheDayBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.must(s.actions.Complete(ctx, d, o, action.SettleRule{}))
+		s.must(s.actions.Complete(ctx, d, o))
 	}
 	for i, c := range []struct {
 		outcome action.Outcome

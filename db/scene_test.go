@@ -270,7 +270,7 @@ func (s *scene) approved() action.Action {
 }
 
 func (s *scene) claim(a action.Action) (action.Dispatch, error) {
-	return s.actions.Claim(context.Background(), a.Org, a.ID, a.Definition, address, "")
+	return s.actions.Claim(context.Background(), a.Org, a.ID, action.Ready{Definition: a.Definition, Destination: address})
 }
 
 func (s *scene) claimed() action.Dispatch {
@@ -284,7 +284,7 @@ func (s *scene) claimed() action.Dispatch {
 
 func (s *scene) uncertain() action.Action {
 	s.t.Helper()
-	a, err := s.actions.Complete(context.Background(), s.claimed(), action.Uncertain(fault.UpstreamTimeout, "No answer.", action.Evidence{BytesWritten: 9}), action.SettleRule{})
+	a, err := s.actions.Complete(context.Background(), s.claimed(), action.Uncertain(fault.UpstreamTimeout, "No answer.", action.Evidence{BytesWritten: 9}))
 	return s.must(a, err)
 }
 

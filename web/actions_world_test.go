@@ -165,12 +165,12 @@ func (d *desk) lost() action.Action {
 	a := d.refund()
 	a, err := d.actions.Approve(d.t.Context(), action.Decision{Org: d.org.ID, Action: a.ID, By: d.people[identity.Approver], ArgsDigest: a.ArgsDigest, Version: a.Version})
 	d.must(err)
-	claimed, err := d.actions.Claim(d.t.Context(), d.org.ID, a.ID, a.Definition, crmAddress, "")
+	claimed, err := d.actions.Claim(d.t.Context(), d.org.ID, a.ID, action.Ready{Definition: a.Definition, Destination: crmAddress})
 	d.must(err)
 	began := time.Date(2026, 11, 30, 14, 2, 11, 204_000_000, time.UTC)
 	outcome := action.Uncertain("upstream_error", "The request was sent and the connection ended before an answer came.",
 		action.Evidence{StartedAt: began, EndedAt: began.Add(30003 * time.Millisecond), BytesWritten: 412, Transport: "broken"})
-	a, err = d.actions.Complete(d.t.Context(), claimed, outcome, action.SettleRule{})
+	a, err = d.actions.Complete(d.t.Context(), claimed, outcome)
 	d.must(err)
 	return a
 }

@@ -9,6 +9,9 @@ DROP INDEX actions_of_run;
 -- What came to an end lately, for the overview.
 CREATE INDEX actions_ended ON actions (org_id, finished_at DESC, id DESC) WHERE finished_at IS NOT NULL;
 
+-- How long a lost call may still be applied is part of the intent to send it, so that it holds whoever finds the loss.
+ALTER TABLE dispatches ADD COLUMN settle interval NOT NULL DEFAULT '5 minutes' CHECK (settle > interval '0');
+
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION actions_daily() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE

@@ -102,13 +102,13 @@ WHERE id = @id AND state = 'approved' AND version = @version AND approved_digest
 RETURNING *;
 
 -- name: DispatchInsert :one
-INSERT INTO dispatches (action_id, org_id, args_digest, provider_key, claimed_at, send_deadline)
-SELECT a.id, a.org_id, a.approved_digest, @provider_key, a.claimed_at, a.claimed_at + @send_window::interval
+INSERT INTO dispatches (action_id, org_id, args_digest, provider_key, claimed_at, send_deadline, settle)
+SELECT a.id, a.org_id, a.approved_digest, @provider_key, a.claimed_at, a.claimed_at + @send_window::interval, @settle::interval
 FROM actions a WHERE a.id = @action_id
 RETURNING fence;
 
--- name: DispatchFence :one
-SELECT fence FROM dispatches WHERE action_id = @action_id;
+-- name: DispatchByAction :one
+SELECT fence, settle FROM dispatches WHERE action_id = @action_id;
 
 -- name: ActionConclude :one
 -- ActionConclude enters uncertain, or ends what was sent.

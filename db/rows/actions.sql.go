@@ -1489,26 +1489,43 @@ func (q *Queries) Clock(ctx context.Context) (time.Time, error) {
 	return column_1, err
 }
 
-const dispatchFence = `-- name: DispatchFence :one
-SELECT fence FROM dispatches WHERE action_id = $1
+const dispatchByAction = `-- name: DispatchByAction :one
+SELECT fence, settle FROM dispatches WHERE action_id = $1
 `
 
-func (q *Queries) DispatchFence(ctx context.Context, actionID string) (int64, error) {
-	row := q.db.QueryRow(ctx, dispatchFence, actionID)
-	var fence int64
-	err := row.Scan(&fence)
-	return fence, err
+type DispatchByActionRow struct {
+	Fence  int64
+	Settle time.Duration
+}
+
+func (q *Queries) DispatchByAction(ctx context.Context, actionID string) (DispatchByActionRow, error) {
+	row := q.db.QueryRow(ctx, dispatchByAction, actionID)
+	var i DispatchByActionRow
+	err := row.Scan(&i.Fence, &i.Settle)
+	return i, err
 }
 
 const dispatchInsert = `-- name: DispatchInsert :one
-INSERT INTO dispatches (action_id, org_id, args_digest, provider_key, claimed_at, send_deadline)
-SELECT a.id, a.org_id, a.approved_digest, $1, a.claimed_at, a.claimed_at + $2::interval
-FROM actions a WHERE a.id = $3
+INSERT INTO dispatches (action_id, org_id, args_digest, provider_key, claimed_at, send_deadline, settle)
+SELECT a.id, a.org_id, a.approved_digest, $1, a.claimed_at, a.claimed_at + $2::interval, $3::interval
+FROM actions a WHERE a.id = $4
 RETURNING fence
 `
 
-func (q *Queries) DispatchInsert(ctx context.Context, providerKey string, sendWindow time.Duration, actionID string) (int64, error) {
-	row := q.db.QueryRow(ctx, dispatchInsert, providerKey, sendWindow, actionID)
+type DispatchInsertParams struct {
+	ProviderKey string
+	SendWindow  time.Duration
+	Settle      time.Duration
+	ActionID    string
+}
+
+func (q *Queries) DispatchInsert(ctx context.Context, arg DispatchInsertParams) (int64, error) {
+	row := q.db.QueryRow(ctx, dispatchInsert,
+		arg.ProviderKey,
+		arg.SendWindow,
+		arg.Settle,
+		arg.ActionID,
+	)
 	var fence int64
 	err := row.Scan(&fence)
 	return fence, err

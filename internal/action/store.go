@@ -57,12 +57,11 @@ func (s *Stopped) Unwrap() error { return s.Why }
 type Claimer interface {
 	// Claim asks all fences again and makes approved → executing with the one dispatch row, committed before it returns. It answers a
 	// conflict fault when the action is not claimable (taken, cancelled, expired), and the refusal, having cancelled the action, when a
-	// fence refuses for good; when the connection is unavailable or needs consent, the action stays approved. live is the digest of the
-	// definition just fetched; destination the one the connection resolves to now, in the bytes of installation.Connection.Destination.
-	Claim(ctx context.Context, org identity.OrgID, id ID, live, destination, outsideResource string) (Dispatch, error)
+	// fence refuses for good; when the connection is unavailable or needs consent, the action stays approved.
+	Claim(ctx context.Context, org identity.OrgID, id ID, r Ready) (Dispatch, error)
 	// Complete reports what became of a dispatch. Only the holder of the fence can; after the lease the action is uncertain, and the
 	// report counts as late evidence for it and changes nothing else.
-	Complete(ctx context.Context, d Dispatch, o Outcome, settle SettleRule) (Action, error)
+	Complete(ctx context.Context, d Dispatch, o Outcome) (Action, error)
 	ExpireDue(ctx context.Context) (int, error)
 	// LeasesEnded turns executing actions whose lease ended into uncertain ones.
 	LeasesEnded(ctx context.Context) (int, error)
@@ -92,9 +91,12 @@ type Waiting struct {
 	ID  ID
 }
 
-// SettleRule is what the tool policy says about an uncertain outcome.
-type SettleRule struct {
-	Seconds int // how long the call may still be applied; 0 means SettleWindow
+// Ready is what was found out just before a claim.
+type Ready struct {
+	Definition      string        // digest of the definition just fetched; empty when the tool is gone
+	Destination     string        // the one the connection resolves to now, in the bytes of installation.Connection.Destination
+	OutsideResource string        // why the call is outside what the connection is bounded to; empty: it is inside
+	Settle          time.Duration // how long the call may still be applied if its answer is lost; 0 means SettleWindow
 }
 
 // Reader reads actions. A staged or approved one past its expiry is shown as expired and not changed by looking.

@@ -23,8 +23,8 @@ import (
 // Actions is what dispatch needs of the store.
 type Actions interface {
 	Action(ctx context.Context, org identity.OrgID, id action.ID) (action.Action, error)
-	Claim(ctx context.Context, org identity.OrgID, id action.ID, live, destination, outsideResource string) (action.Dispatch, error)
-	Complete(ctx context.Context, d action.Dispatch, o action.Outcome, settle action.SettleRule) (action.Action, error)
+	Claim(ctx context.Context, org identity.OrgID, id action.ID, r action.Ready) (action.Dispatch, error)
+	Complete(ctx context.Context, d action.Dispatch, o action.Outcome) (action.Action, error)
 }
 
 // Connections reads a connection as it is now.
@@ -56,24 +56,21 @@ func (d *Dispatcher) Dispatch(ctx context.Context, org identity.OrgID, id action
 		return a, err
 	}
 	began := time.Now() // before the claim's transaction, so that our deadline is never later than the database's
-	claimed, err := d.Actions.Claim(ctx, org, id, ready.live, ready.connection.Destination, ready.outside)
+	claimed, err := d.Actions.Claim(ctx, org, id, ready.found)
 	if err != nil {
 		return a, err
 	}
 	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), action.Lease)
 	defer cancel()
 	outcome := d.send(egress.SendBefore(detached, began.Add(action.SendWindow)), ready, claimed)
-	return d.report(detached, claimed, outcome, ready.settle)
+	return d.report(detached, claimed, outcome)
 }
 
 // prepared is everything that can fail without harm, done before the claim.
 type prepared struct {
-	connection installation.Connection
-	line       *reach.Line
-	live       string // digest of the live definition; empty when the tool is gone
-	call       provider.Call
-	outside    string
-	settle     action.SettleRule
+	line  *reach.Line
+	call  provider.Call
+	found action.Ready
 }
 
 func (d *Dispatcher) prepare(ctx context.Context, a action.Action) (prepared, error) {
@@ -81,7 +78,7 @@ func (d *Dispatcher) prepare(ctx context.Context, a action.Action) (prepared, er
 	if err != nil {
 		return prepared{}, err
 	}
-	p := prepared{connection: c}
+	p := prepared{found: action.Ready{Destination: c.Destination}}
 	if c.State != installation.Active {
 		return p, nil // the claim refuses, and says why on the action
 	}
@@ -93,13 +90,13 @@ func (d *Dispatcher) prepare(ctx context.Context, a action.Action) (prepared, er
 		return prepared{}, err
 	}
 	if ok {
-		p.live = definition.Digest
+		p.found.Definition = definition.Digest
 	}
-	p.outside = installation.Outside(p.line.Manifest, c, nil, a.Tool, a.Arguments) // what the profile allows is asked by the claim itself
+	p.found.OutsideResource = installation.Outside(p.line.Manifest, c, nil, a.Tool, a.Arguments) // what the profile allows is asked by the claim itself
 	p.call = provider.Call{Tool: a.Tool, Arguments: a.Arguments, Action: string(a.ID), Definition: definition.Raw}
 	if t, ok := p.line.Manifest.Policy(a.Tool); ok {
 		p.call.Definite = t.DefinitelyNotApplied
-		p.settle = action.SettleRule{Seconds: t.SettleSeconds}
+		p.found.Settle = time.Duration(t.SettleSeconds) * time.Second
 	}
 	return p, nil
 }
@@ -119,10 +116,10 @@ func (d *Dispatcher) send(ctx context.Context, p prepared, claimed action.Dispat
 
 // report tries to record the outcome until the lease ends. Repeating it is harmless, since only the fence's holder can and only once;
 // if it never succeeds, the sweeper calls the action uncertain.
-func (d *Dispatcher) report(ctx context.Context, claimed action.Dispatch, o action.Outcome, settle action.SettleRule) (action.Action, error) {
+func (d *Dispatcher) report(ctx context.Context, claimed action.Dispatch, o action.Outcome) (action.Action, error) {
 	wait := 50 * time.Millisecond
 	for {
-		a, err := d.Actions.Complete(ctx, claimed, o, settle)
+		a, err := d.Actions.Complete(ctx, claimed, o)
 		if err == nil || answered(err) {
 			return a, err
 		}

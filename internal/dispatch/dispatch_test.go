@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"countersign/catalog"
 	"countersign/internal/action"
@@ -35,7 +36,7 @@ func TestAnApprovedActionIsSentOnceAfterItsClaim(t *testing.T) {
 	w.wants(1, 1)
 	w.reported(1, action.OutcomeSucceeded)
 	pinned, _ := w.Installed.Standing.Snapshot.Find("contacts_delete")
-	if got := w.ledger.claims[0]; got != (claim{live: pinned.Digest, destination: w.Installed.Destination}) {
+	if got := w.ledger.claims[0]; got != (action.Ready{Definition: pinned.Digest, Destination: w.Installed.Destination}) {
 		t.Errorf("the claim was asked with %+v", got)
 	}
 	if w.ledger.holder != 42 || string(w.Journal()[0].Arguments) != deleteContact {
@@ -128,7 +129,7 @@ func TestTheClaimIsAskedAboutTheDefinitionOfThisMoment(t *testing.T) {
 				t.Error(err)
 			}
 			pinned, _ := w.Installed.Standing.Snapshot.Find("contacts_delete")
-			if got := w.ledger.claims[0].live; got == pinned.Digest || (got == "") != (name != "changed") {
+			if got := w.ledger.claims[0].Definition; got == pinned.Digest || (got == "") != (name != "changed") {
 				t.Errorf("the claim was asked about %q", got)
 			}
 			w.wants(0, 0)
@@ -159,11 +160,11 @@ func TestTheClaimIsToldWhatLeavesTheResource(t *testing.T) {
 		if _, err := d.Dispatch(t.Context(), l.action.Org, l.action.ID); (err != nil) != outside {
 			t.Error(err)
 		}
-		if got := l.claims[0].outside; (got != "") != outside || outside && !strings.Contains(got, "limited to one contact") {
+		if got := l.claims[0].OutsideResource; (got != "") != outside || outside && !strings.Contains(got, "limited to one contact") {
 			t.Errorf("with the connection bound to %s the claim is told %q", contact, got)
 		}
-		if !outside && l.settle.Seconds != 90 {
-			t.Errorf("the reviewed settle window is reported as %+v", l.settle)
+		if got := l.claims[0].Settle; got != 90*time.Second {
+			t.Errorf("the reviewed settle window is told as %s", got)
 		}
 	}
 	if n := len(r.Journal()); n != 1 {
@@ -177,7 +178,7 @@ func TestWhatFailsBeforeTheClaimSendsNothing(t *testing.T) {
 	active := w.Installed
 	w.Installed.State = installation.Retired
 	w.ledger.claiming = func() error { return action.NotClaimable }
-	if _, err := w.dispatch(); !errors.Is(err, action.NotClaimable) || len(w.ledger.claims) != 1 || w.ledger.claims[0].live != "" {
+	if _, err := w.dispatch(); !errors.Is(err, action.NotClaimable) || len(w.ledger.claims) != 1 || w.ledger.claims[0].Definition != "" {
 		t.Errorf("%v, claims %+v", err, w.ledger.claims)
 	}
 	w.ledger.claiming, w.ledger.claims = nil, nil

@@ -24,13 +24,10 @@ type ledger struct {
 	away     int          // reports that the store cannot take
 	refuses  error        // what it answers to a report; nil takes it
 
-	claims  []claim
+	claims  []action.Ready
 	reports []action.Outcome
 	holder  int64
-	settle  action.SettleRule
 }
-
-type claim struct{ live, destination, outside string }
 
 func (l *ledger) Action(context.Context, identity.OrgID, action.ID) (action.Action, error) {
 	l.mu.Lock()
@@ -38,11 +35,11 @@ func (l *ledger) Action(context.Context, identity.OrgID, action.ID) (action.Acti
 	return l.action, nil
 }
 
-func (l *ledger) Claim(_ context.Context, _ identity.OrgID, _ action.ID, live, destination, outside string) (action.Dispatch, error) {
+func (l *ledger) Claim(_ context.Context, _ identity.OrgID, _ action.ID, r action.Ready) (action.Dispatch, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.meets()
-	l.claims = append(l.claims, claim{live, destination, outside})
+	l.claims = append(l.claims, r)
 	if l.claiming != nil {
 		if err := l.claiming(); err != nil {
 			return action.Dispatch{}, err
@@ -55,11 +52,11 @@ func (l *ledger) Claim(_ context.Context, _ identity.OrgID, _ action.ID, live, d
 	return action.Dispatch{Action: l.action, Fence: 42}, nil
 }
 
-func (l *ledger) Complete(_ context.Context, d action.Dispatch, o action.Outcome, settle action.SettleRule) (action.Action, error) {
+func (l *ledger) Complete(_ context.Context, d action.Dispatch, o action.Outcome) (action.Action, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.meets()
-	l.reports, l.holder, l.settle = append(l.reports, o), d.Fence, settle
+	l.reports, l.holder = append(l.reports, o), d.Fence
 	if l.away != 0 {
 		l.away--
 		return action.Action{}, fault.New(fault.Unavailable, fault.CodeUnavailable, "The database is away.", "")
