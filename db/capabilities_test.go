@@ -52,16 +52,7 @@ func (r replica) remembers(t *testing.T, hash []byte) bool {
 
 func (r replica) warm(t *testing.T, hash []byte) {
 	t.Helper()
-	until(t, "the replica remembers", func() bool { return r.remembers(t, hash) })
-}
-
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
+	dbtest.Eventually(t, "the replica remembers", func() bool { return r.remembers(t, hash) })
 }
 
 // withToken is a run and the hash of its token.
@@ -137,7 +128,7 @@ func TestARememberedRunEndsWithItsTime(t *testing.T) {
 	b := s.replica()
 	l, hash := s.withToken(run.Order{TTL: 2 * time.Second})
 	b.warm(t, hash)
-	until(t, "the run is over", func() bool {
+	dbtest.Eventually(t, "the run is over", func() bool {
 		got, err := b.memory.ByToken(t.Context(), hash)
 		if err == nil && !got.Now.Before(l.Run.ExpiresAt) {
 			t.Fatal("a capability was answered after its end")
@@ -162,7 +153,7 @@ func TestWhoHearsNothingRemembersNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it asks the database", func() bool { return !b.remembers(t, hash) })
+	dbtest.Eventually(t, "it asks the database", func() bool { return !b.remembers(t, hash) })
 	b.warm(t, hash) // and it hears again
 	s.save(s.connection, policy.ReadOnly, everyTool...)
 	l, err := b.memory.ByToken(t.Context(), hash)
@@ -202,7 +193,7 @@ func TestAnActionNotifiesNobody(t *testing.T) {
 	if _, err := ear.Exec(t.Context(), `LISTEN countersign_capability`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.actions.Complete(t.Context(), s.claimed(), action.Succeeded([]byte(`{}`), action.Evidence{}), action.SettleRule{}); err != nil {
+	if _, err := s.actions.Complete(t.Context(), s.claimed(), action.Succeeded([]byte(`{}`), action.Evidence{})); err != nil {
 		t.Fatal(err)
 	}
 	s.sql(`SELECT pg_notify('countersign_capability', 'the end')`)

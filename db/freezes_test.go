@@ -147,7 +147,7 @@ func TestWhatIsBeingSentIsCountedAndMayReport(t *testing.T) {
 	if err != nil || f.Sending != 1 || f.Open != 1 {
 		t.Fatalf("%+v, %v", f, err)
 	}
-	if a, err := s.actions.Complete(t.Context(), d, action.Succeeded([]byte(`{"content":[]}`), action.Evidence{}), action.SettleRule{}); err != nil || a.State != action.StateSucceeded {
+	if a, err := s.actions.Complete(t.Context(), d, action.Succeeded([]byte(`{"content":[]}`), action.Evidence{})); err != nil || a.State != action.StateSucceeded {
 		t.Errorf("%s, %v", a.State, err)
 	}
 }

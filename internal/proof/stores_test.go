@@ -191,7 +191,7 @@ func (s *stores) claiming(i int, o operation) step {
 		if readErr != nil {
 			return readErr
 		}
-		d, err := s.actions.Claim(context.Background(), home, id, definition, destination, outside)
+		d, err := s.actions.Claim(context.Background(), home, id, action.Ready{Definition: definition, Destination: destination, OutsideResource: outside})
 		if err == nil {
 			s.mu.Lock()
 			s.claims[id] = d
@@ -222,7 +222,7 @@ func (s *stores) completing(i int, o operation) step {
 		to, outcome = action.StateFailed, action.Failed(fault.UpstreamError, "Refused.", e)
 	}
 	return step{predict: func(m *model) fault.Code { return m.complete(m.acts[i], to, unsent, anothers) }, perform: func() error {
-		_, err := s.actions.Complete(context.Background(), d, outcome, action.SettleRule{})
+		_, err := s.actions.Complete(context.Background(), d, outcome)
 		return err
 	}}
 }
