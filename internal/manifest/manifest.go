@@ -67,13 +67,15 @@ const (
 var Contracts = []Contract{None, Token, OAuth2, ServiceAccount, ConnectionString, PAT}
 
 // Offered lists the contracts this server has code for.
-var Offered = []Contract{None, Token}
+var Offered = []Contract{None, Token, OAuth2}
 
-// Auth is one way to authenticate. Header and Format belong to the token contract and equal an entry of the registry.
+// Auth is one way to authenticate. Header and Format belong to the token contract and equal an entry of the registry; OAuth belongs to
+// the oauth2 contract.
 type Auth struct {
 	Contract Contract `toml:"contract" json:"contract"`
 	Header   string   `toml:"header" json:"header,omitempty"`
 	Format   string   `toml:"format" json:"format,omitempty"` // "Bearer {secret}"
+	OAuth
 }
 
 // Grant is something the manifest asks a person to allow at the vendor, and why.
@@ -82,6 +84,8 @@ type Grant struct {
 	Title  string   `toml:"title" json:"title"`
 	Why    string   `toml:"why" json:"why"`
 	Scopes []string `toml:"scopes" json:"scopes,omitempty"` // the vendor's own names
+	// Optional is asked for when a person chooses it or a tool that needs it; what is not optional is asked for at the first consent.
+	Optional bool `toml:"optional" json:"optional,omitempty"`
 }
 
 // Resource is one non-secret choice that bounds what a connection may touch.
@@ -106,6 +110,7 @@ type ToolPolicy struct {
 	Money          *Money            `toml:"money" json:"money,omitempty"`
 	Resource       *ResourceArgument `toml:"resource" json:"resource,omitempty"`
 	DefiniteErrors []string          `toml:"definite_errors" json:"definite_errors,omitempty"` // RE2; see DefinitelyNotApplied
+	Needs          []string          `toml:"needs" json:"needs,omitempty"`                     // ids of the optional grants without which the service refuses it
 	SettleSeconds  int               `toml:"settle_seconds" json:"settle_seconds,omitempty"`   // how long a lost call may still be applied; 0: the product's own window
 	LookUps        []Call            `toml:"look_ups" json:"look_ups,omitempty"`
 	Probe          *ToolProbe        `toml:"probe" json:"probe,omitempty"` // settles an uncertain call without a person, where that is beyond doubt

@@ -2,6 +2,7 @@ package manifest_test
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -38,8 +39,20 @@ func TestParseKeepsEveryField(t *testing.T) {
 			Steps:  []string{"Create a key.", "Paste it."},
 			Fields: []manifest.Field{{Name: "api_key", Label: "API key", Hint: "Starts with dk-.", Secret: true, Required: true, Pattern: "dk-[a-z]+", GoesTo: manifest.Token}},
 		},
-		Auth:      []manifest.Auth{{Contract: manifest.None}, {Contract: manifest.Token, Header: "Authorization", Format: "Bearer {secret}"}},
-		Grants:    []manifest.Grant{{ID: "tickets", Title: "Read and close tickets", Why: "Agents answer customers.", Scopes: []string{"tickets:read", "tickets:write"}}},
+		Auth: []manifest.Auth{
+			{Contract: manifest.None},
+			{Contract: manifest.Token, Header: "Authorization", Format: "Bearer {secret}"},
+			{Contract: manifest.OAuth2, OAuth: manifest.OAuth{
+				Client: manifest.RegisteredClient, ClientSteps: []string{"Make an app on the vendor's page.", "Enter {redirect_uri} as its redirect address."},
+				TokenAuth: manifest.PostAuth, AlwaysScopes: []string{"offline_access"}, ScopeParameter: "user_scope", ScopeSeparator: ",",
+				AuthorizeParameters: map[string]string{"access_type": "offline", "prompt": "consent"}, OmitResource: true, PKCEUnadvertised: true, AddsScopes: true,
+				TokensIn: "authed_user", Revocation: manifest.RevokesGrant, Manage: "https://desk.example.com/apps",
+			}},
+		},
+		Grants: []manifest.Grant{
+			{ID: "tickets", Title: "Read and close tickets", Why: "Agents answer customers.", Scopes: []string{"tickets:read", "tickets:write"}},
+			{ID: "payments", Title: "Pay customers back", Why: "Agents return what was paid twice.", Scopes: []string{"payments:write"}, Optional: true},
+		},
 		Resources: []manifest.Resource{{Name: "desk", Label: "Desk", Hint: "The desk agents may act on.", Required: true, Pattern: "d_[0-9]+"}},
 		Tools: []manifest.ToolPolicy{
 			{Name: "tickets.list", Effect: policy.Read, Reviewed: "2026-11-30", Why: "Lists tickets and changes nothing."},
@@ -48,6 +61,7 @@ func TestParseKeepsEveryField(t *testing.T) {
 				Arguments: []string{"desk", "payment_id", "cents"}, Sentence: "Pay {cents} back for {payment_id} on {desk}, {cents} in all", Stakes: "Money leaves the account.",
 				Money:          &manifest.Money{Argument: "cents", Currency: "USD", MinorUnits: 2},
 				Resource:       &manifest.ResourceArgument{Argument: "desk", Setting: "desk"},
+				Needs:          []string{"payments"},
 				SettleSeconds:  900,
 				DefiniteErrors: []string{"^payment [a-z0-9_]+ does not exist$"},
 				LookUps:        []manifest.Call{{Tool: "tickets.list", Arguments: map[string]any{"filter": map[string]any{"payments": []any{"{payment_id}"}}, "limit": int64(5)}}},
@@ -198,9 +212,12 @@ func TestEveryContractOfTheProductIsKnown(t *testing.T) {
 	}
 	for _, c := range manifest.Contracts {
 		s := strings.Replace(string(data), `contract = "token"`, `contract = "`+string(c)+`"`, 1)
+		if c == manifest.OAuth2 { // it fills in no field of its own and names no header
+			s = regexp.MustCompile(`(?s)\[\[setup\.fields\]\].*?(\[\[auth\]\].*?\n)header.*?\n\n`).ReplaceAllString(s, "$1\n")
+		}
 		_, err := manifest.Parse("minimal.toml", []byte(s), registry.Trusted())
 		switch c {
-		case manifest.Token:
+		case manifest.Token, manifest.OAuth2:
 			if err != nil {
 				t.Errorf("%s: %v", c, err)
 			}

@@ -70,7 +70,7 @@ func kindRule(c *check) {
 
 func authRule(c *check) {
 	if len(c.m.Auth) == 0 {
-		c.at("auth", "The manifest does not say how a connection authenticates.", "Add [[auth]] with contract = \"none\" or \"token\".")
+		c.at("auth", "The manifest does not say how a connection authenticates.", "Add [[auth]] with contract = \"none\", \"token\" or \"oauth2\".")
 	}
 	seen := map[Contract]bool{}
 	for i, a := range c.m.Auth {
@@ -85,14 +85,19 @@ func authRule(c *check) {
 			c.at(p+".contract", "The auth contract “"+string(a.Contract)+"” is there twice.", "Keep one.")
 		case a.Contract == Token:
 			c.tokenAuth(p, a)
-		case a.Header != "" || a.Format != "":
-			c.at(p, "The auth contract “"+string(a.Contract)+"” sends no header.", "Remove header and format, or use contract = \"token\".")
+		case a.Contract == OAuth2:
+			c.oauth(p, a)
+		case a.Header != "" || a.Format != "" || !a.OAuth.empty():
+			c.at(p, "The auth contract “"+string(a.Contract)+"” sends no header and asks nobody for consent.", "Remove all but the contract, or use contract = \"token\" or \"oauth2\".")
 		}
 		seen[a.Contract] = true
 	}
 }
 
 func (c *check) tokenAuth(p string, a Auth) {
+	if !a.OAuth.empty() {
+		c.at(p, "A token contract asks nobody for consent.", "Keep header and format, and write the rest under contract = \"oauth2\".")
+	}
 	if a.Header == "" || strings.Count(a.Format, "{secret}") != 1 {
 		c.at(p, "A token contract needs a header and a format that holds {secret} once.", "Write header = \"Authorization\" and format = \"Bearer {secret}\", as the vendor asks.")
 		return
@@ -123,7 +128,7 @@ func setupRule(c *check) {
 	for i, f := range c.m.Setup.Fields {
 		p := fmt.Sprintf("setup.fields[%d]", i)
 		c.input(p, f.Name, f.Label, f.Hint, f.Pattern, seen)
-		if _, ok := c.m.Contract(f.GoesTo); !ok || f.GoesTo == None {
+		if _, ok := c.m.Contract(f.GoesTo); !ok || f.GoesTo == None || f.GoesTo == OAuth2 {
 			c.at(p+".goes_to", "The field “"+f.Name+"” goes to “"+string(f.GoesTo)+"”, which is no credential of this manifest.",
 				"Write goes_to = \"token\" next to [[auth]] contract = \"token\"; a choice that is no credential is a [[resources]] entry.")
 		}
@@ -170,6 +175,9 @@ func grantRule(c *check) {
 		c.line(p+".why", g.Why, 10, 300)
 		for j, s := range g.Scopes {
 			c.line(fmt.Sprintf("%s.scopes[%d]", p, j), s, 1, 200)
+			if _, ok := c.m.Contract(OAuth2); ok && !scopeShape.MatchString(s) {
+				c.at(fmt.Sprintf("%s.scopes[%d]", p, j), "“"+s+"” is no scope.", "Write one scope an entry, as the vendor spells it.")
+			}
 		}
 	}
 }

@@ -29,6 +29,7 @@ func toolRules(c *check) {
 		c.sentence(p, t)
 		c.money(p, t)
 		c.resourceArgument(p, t)
+		c.needs(p, t)
 		c.settleSeconds(p, t)
 		c.definiteErrors(p, t)
 		c.lookUps(p, t)

@@ -37,14 +37,17 @@ const (
 	MCP       Role = "mcp"
 	API       Role = "api"
 	GitHTTP   Role = "git"
-	Authorize Role = "authorize"
+	Issuer    Role = "issuer"    // the authorization server, where the vendor's MCP server does not name it or names the wrong one
+	Authorize Role = "authorize" // its endpoints, where its own documents do not name them
 	Token     Role = "token"
+	Register  Role = "register"
+	Revoke    Role = "revoke"
 	Data      Role = "data"
 	Admin     Role = "admin"
 )
 
 // Roles lists every role.
-var Roles = []Role{MCP, API, GitHTTP, Authorize, Token, Data, Admin}
+var Roles = []Role{MCP, API, GitHTTP, Issuer, Authorize, Token, Register, Revoke, Data, Admin}
 
 // Endpoint is one address of a runtime. URL is empty when only the operator can supply it and has not.
 type Endpoint struct {
@@ -65,6 +68,7 @@ type Entry struct {
 	Endpoints   map[Role]Endpoint
 	Headers     map[string]string  // static and public, sent with every request
 	Credentials []CredentialHeader // what a manifest's token contract may ask for; empty: no credential is ever sent
+	OAuth       bool               // takes an OAuth access token; Issuer, Authorize and Token stand here only where discovery does not find them
 }
 
 // Endpoint returns the address of a role. A runtime without that role, or whose address the operator has not supplied, is

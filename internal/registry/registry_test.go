@@ -58,6 +58,16 @@ func TestTableIsWellFormed(t *testing.T) {
 				t.Errorf("%s has the role %q", k, r)
 			}
 		}
+		_, authorize := e.Endpoints[Authorize]
+		_, token := e.Endpoints[Token]
+		if authorize != token {
+			t.Errorf("%s has one of the two endpoints a consent needs", k)
+		}
+		for _, r := range []Role{Issuer, Authorize, Register, Revoke} {
+			if _, ok := e.Endpoints[r]; ok && !e.OAuth {
+				t.Errorf("%s has the role %s and takes no OAuth token", k, r)
+			}
+		}
 		for _, c := range e.Credentials {
 			if !header.MatchString(c.Header) || strings.Count(c.Format, "{secret}") != 1 || strings.ContainsAny(c.Format, "\r\n") {
 				t.Errorf("%s takes a credential as %q: %q", k, c.Header, c.Format)

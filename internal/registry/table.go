@@ -42,6 +42,7 @@ func Trusted() Table {
 			Key: "sandbox_crm.v1", Kind: Hosted,
 			Endpoints:   map[Role]Endpoint{MCP: {}},
 			Credentials: []CredentialHeader{bearer},
+			OAuth:       true, // an authorization server in front of it is found by discovery
 		},
 	)
 }
