@@ -30,7 +30,14 @@ type Document struct {
 	Result      json.RawMessage `json:"result,omitempty"`
 	Error       *DocumentError  `json:"error,omitempty"`
 	ApprovalURL string          `json:"approval_url"`
+	Signatures  *DocumentSigned `json:"signatures,omitempty"` // where more than one is asked for
 	Timeline    []DocumentEvent `json:"timeline"`
+}
+
+// DocumentSigned says how many people are asked to sign, and who has.
+type DocumentSigned struct {
+	Needed int      `json:"needed"`
+	By     []string `json:"by"`
 }
 
 // DocumentError says why nothing came of an action, or why nobody knows.
@@ -63,6 +70,12 @@ func Describe(a Action, timeline []Event, publicURL string) Document {
 	}
 	if a.ErrorSentence != "" {
 		d.Error = &DocumentError{Code: fault.Code(a.ErrorCode), Message: a.ErrorSentence}
+	}
+	if a.Needed > 1 {
+		d.Signatures = &DocumentSigned{Needed: a.Needed, By: make([]string, len(a.Signatures))}
+		for i, s := range a.Signatures {
+			d.Signatures.By[i] = s.Name
+		}
 	}
 	for i, e := range timeline {
 		d.Timeline[i] = DocumentEvent{At: e.At.UTC(), Event: e.Event, By: e.By}
