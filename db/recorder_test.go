@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"countersign/db/dbtest"
 	"countersign/internal/audit"
 	"countersign/internal/fault"
 	"countersign/internal/identity"
@@ -71,7 +72,7 @@ func TestAnEntryIsStoredShortlyWithoutBeingAskedFor(t *testing.T) {
 	r := w.NewRecorder(quiet)
 	defer r.Close(context.Background())
 	must(t, r.Record(t.Context(), read(org, 1)))
-	eventually(t, "the entry is stored", func() bool { all, _ := w.reads(t); return all == 1 })
+	dbtest.Eventually(t, "the entry is stored", func() bool { all, _ := w.reads(t); return all == 1 })
 }
 
 func TestEntriesOfOneCallerKeepTheirOrder(t *testing.T) {
@@ -105,7 +106,7 @@ func TestReadsAreRefusedWhileTheTrailCannotBeWritten(t *testing.T) {
 		isFault(t, err, fault.CodeUnavailable)
 		return true
 	}
-	eventually(t, "reads are refused", refused)
+	dbtest.Eventually(t, "reads are refused", refused)
 	for range 20 {
 		if !refused() {
 			t.Fatal("a read was let through while nothing could be written")
@@ -113,7 +114,7 @@ func TestReadsAreRefusedWhileTheTrailCannotBeWritten(t *testing.T) {
 		isFault(t, r.Ready(), fault.CodeUnavailable)
 	}
 	w.asSuper(t, "GRANT INSERT ON audit_entries TO "+AppRole)
-	eventually(t, "reads go on", func() bool { return !refused() })
+	dbtest.Eventually(t, "reads go on", func() bool { return !refused() })
 	must(t, r.Close(t.Context()))
 	if all, different := w.reads(t); all != taken || different != taken {
 		t.Fatalf("%d reads were let through, %d entries are stored, %d different ones", taken, all, different)

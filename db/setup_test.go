@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -113,18 +112,6 @@ func isField(t *testing.T, err error, field string) {
 	t.Helper()
 	if f, ok := fault.As(err); !ok || f.Field != field {
 		t.Fatalf("got %v, want a fault about %s", err, field)
-	}
-}
-
-// eventually polls until the condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 

@@ -148,3 +148,11 @@ func TestASharedFileThatDescribesNoClusterIsRefused(t *testing.T) {
 		t.Error("an empty description was taken")
 	}
 }
+
+func TestEventuallyAsksAgainUntilItHolds(t *testing.T) {
+	asked := 0
+	Eventually(t, "it holds at the third question", func() bool { asked++; return asked == 3 })
+	if asked != 3 {
+		t.Errorf("asked %d times", asked)
+	}
+}
