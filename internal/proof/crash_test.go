@@ -37,7 +37,7 @@ var rounds = []round{
 	{"the COMMIT of staging is lost", cutAt("INSERT INTO actions", askFor)},
 	{"the COMMIT of an approval is lost", cutAt("state = 'approved'", approveOne)},
 	{"the COMMIT of a claim is lost", cutAt("INSERT INTO dispatches", approveOne)},
-	{"the COMMIT of a result is lost", cutAt("SELECT fence FROM dispatches", approveOne)},
+	{"the COMMIT of a result is lost", cutAt("SELECT fence, settle FROM dispatches", approveOne)},
 	{"some COMMIT is lost", cutAt("", approveOne)},
 	{"the disk is full for the trail", diskFull},
 }
@@ -145,17 +145,31 @@ func (w *world) verify(s *server) {
 	w.runs("audit", "verify", "--org", "sandbox", "--database-url", w.cluster.DSN(embedded.Database), "--data-dir", w.dir, "--keyset-file", filepath.Join(w.dir, "keyset.json"))
 }
 
-// atOnce does n things at once and waits for all.
-func atOnce(n int, do func(i int)) (wait func()) {
+// atOnce does n things at once; what it answers is closed when all are done.
+func atOnce(n int, do func(i int)) (over <-chan struct{}) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() { do(i) })
 	}
-	return all.Wait
+	done := make(chan struct{})
+	go func() { defer close(done); all.Wait() }()
+	return done
 }
 
-// aMoment is as long as a few requests take: a kill at a random point of them.
-func aMoment(r *rand.Rand) { time.Sleep(time.Duration(r.IntN(120_000)) * time.Microsecond) }
+// Messages that the server says to PostgreSQL while it works for agents and people, and while it waits for the CRM, where it only makes
+// sure that it would hear of changes. A kill meets any of them.
+const (
+	atWork  = 400
+	waiting = 6
+)
+
+// aMoment lets the server say some of its next messages, how many is chance, or finish what it does.
+func (s *server) aMoment(r *rand.Rand, messages int, over <-chan struct{}) {
+	select {
+	case <-s.cutter.after(r.IntN(messages)):
+	case <-over:
+	}
+}
 
 // killedWhileStaging: whatever the agent was answered, or was not, the same call again is the same action, and there is one.
 func killedWhileStaging(s *server, r *rand.Rand, run string) {
@@ -164,10 +178,10 @@ func killedWhileStaging(s *server, r *rand.Rand, run string) {
 	for i := range contacts {
 		contacts[i] = s.contact()
 	}
-	wait := atOnce(n, func(i int) { answered[i], _ = s.stage(run, contacts[i]) })
-	aMoment(r)
+	over := atOnce(n, func(i int) { answered[i], _ = s.stage(run, contacts[i]) })
+	s.aMoment(r, atWork, over)
 	s.kill()
-	wait()
+	<-over
 	s.start()
 	for i, c := range contacts {
 		id, err := s.stage(run, c)
@@ -184,10 +198,10 @@ func killedWhileApproving(s *server, r *rand.Rand, run string) {
 	for i := range ids {
 		ids[i], _ = s.staged(run)
 	}
-	wait := atOnce(n, func(i int) { statuses[i], _ = s.approve(ids[i]) })
-	aMoment(r)
+	over := atOnce(n, func(i int) { statuses[i], _ = s.approve(ids[i]) })
+	s.aMoment(r, atWork, over)
 	s.kill()
-	wait()
+	<-over
 	s.start()
 	for i, id := range ids {
 		if statuses[i] == http.StatusSeeOther && s.state(id) == action.StateStaged {
@@ -211,7 +225,7 @@ func killedHolding(mode string, effects int) func(*server, *rand.Rand, string) {
 		}
 		s.becomes(id, action.StateExecuting)
 		s.eventually("the CRM did what it does before it hangs", func() bool { return s.effects()[contact] >= effects })
-		aMoment(r)
+		s.aMoment(r, waiting, nil)
 		s.kill()
 		s.start()
 		if mode == "slow" {
@@ -228,16 +242,16 @@ func postgresEnds(s *server, r *rand.Rand, run string) {
 	for i := range ids {
 		ids[i], _ = s.staged(run)
 	}
-	wait := atOnce(8, func(i int) {
+	over := atOnce(8, func(i int) {
 		if i < 4 {
 			_, _ = s.approve(ids[i])
 		} else {
 			_, _ = s.stage(run, s.contact())
 		}
 	})
-	aMoment(r)
+	s.aMoment(r, atWork, over)
 	s.restartPostgres()
-	wait()
+	<-over
 	s.eventually("the server finds its database again", func() bool {
 		status, _, err := s.send(http.MethodGet, "/readyz", "", "")
 		return err == nil && status == http.StatusOK

@@ -16,8 +16,10 @@ import (
 type cutter struct {
 	dir, real string
 
-	mu    sync.Mutex
-	armed *cut
+	mu     sync.Mutex
+	armed  *cut
+	heard  int // messages of the server
+	alarms map[int][]chan struct{}
 }
 
 // cut is an accident that waits for the COMMIT of a transaction that ran a statement.
@@ -37,7 +39,7 @@ func newCutter(t *testing.T, real string) *cutter {
 	must(t, err)
 	l, err := net.Listen("unix", filepath.Join(dir, socket))
 	must(t, err)
-	c := &cutter{dir: dir, real: real}
+	c := &cutter{dir: dir, real: real, alarms: map[int][]chan struct{}{}}
 	t.Cleanup(func() { _ = l.Close(); _ = os.RemoveAll(dir) })
 	go func() {
 		for {
@@ -64,6 +66,29 @@ func (c *cutter) disarm() {
 	c.mu.Lock()
 	c.armed = nil
 	c.mu.Unlock()
+}
+
+// after is closed when the server has said n more messages to PostgreSQL, over all its connections.
+func (c *cutter) after(n int) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	alarm := make(chan struct{})
+	if n <= 0 {
+		close(alarm)
+		return alarm
+	}
+	c.alarms[c.heard+n] = append(c.alarms[c.heard+n], alarm)
+	return alarm
+}
+
+func (c *cutter) hear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heard++
+	for _, alarm := range c.alarms[c.heard] {
+		close(alarm)
+	}
+	delete(c.alarms, c.heard)
 }
 
 // meets takes the armed accident if it is for a transaction that ran these statements.
@@ -137,6 +162,7 @@ func (c *cutter) forward(client io.Reader, server io.Writer, g *gate) {
 			return
 		}
 		if !first {
+			c.hear()
 			words := strings.SplitN(string(body), "\x00", 3)
 			switch {
 			case head[0] == 'P':

@@ -73,6 +73,8 @@ func newGround(t *testing.T) *ground {
 		g.people[p] = identity.Person{ID: identity.PersonID("per_" + names[p]), Org: org, Email: names[p] + "@example.com", Name: names[p], Roles: roles, Active: true}
 		g.sql(t, `INSERT INTO people (id, org_id, email, name, roles) VALUES ($1, $2, $3, $4, $5)`, g.people[p].ID, org, g.people[p].Email, names[p], roles)
 	}
+	g.sql(t, `INSERT INTO approver_groups (org_id, name) VALUES ($1, 'second')`, home)
+	g.sql(t, `INSERT INTO approver_group_members (org_id, group_name, person_id) VALUES ($1, 'second', $2)`, home, g.people[approver2].ID)
 	g.token = servicetoken.Token{ID: "tok_1", Org: home, Name: "ci", Owner: g.people[owner].ID}
 	g.sql(t, `INSERT INTO service_tokens (id, org_id, name, scopes, owner_id, hash, last_four, expires_at) VALUES ('tok_1', $1, 'ci', '{runs:write}', $2, '\x01', 'abcd', now() + interval '1 day')`,
 		home, g.token.Owner)
@@ -146,7 +148,6 @@ func (g *ground) stores(t *testing.T) *stores {
 	}, s.sealed(1), s.entry(audit.ConnectionInstalled))
 	must(t, err)
 	g.sql(t, `INSERT INTO profiles (org_id, name, budget) VALUES ($1, $2, $3)`, home, s.profile, budget)
-	s.allow(0)
 	return s
 }
 
@@ -165,13 +166,22 @@ func (s *stores) connection() (installation.Connection, error) {
 	return s.connections.Connection(context.Background(), home, s.key)
 }
 
-// allow sets what the profile leaves of the connection.
-func (s *stores) allow(how int) {
+// allow sets what the profile leaves of the connection, how much of it in a day, and who is asked.
+func (s *stores) allow(m *model) {
 	s.t.Helper()
 	s.sql(s.t, `DELETE FROM profile_uses WHERE org_id = $1 AND profile = $2`, home, s.profile)
-	if mode := []any{nil, string(policy.ReadOnly)}; how < 2 {
-		s.sql(s.t, `INSERT INTO profile_uses (org_id, profile, connection_key, position, mode) VALUES ($1, $2, $3, 1, $4)`, home, s.profile, s.key, mode[how])
+	if m.profile == 2 {
+		return
 	}
+	var mode, group any
+	if m.profile == 1 {
+		mode = string(policy.ReadOnly)
+	}
+	if m.asks.group {
+		group = "second"
+	}
+	s.sql(s.t, `INSERT INTO profile_uses (org_id, profile, connection_key, position, mode, daily_actions, signatures, approvers) VALUES ($1, $2, $3, 1, $4, $5, $6, $7)`,
+		home, s.profile, s.key, mode, m.daily, m.asks.signatures, group)
 }
 
 func (s *stores) mint() (capability.Live, error) {

@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"slices"
 
 	"countersign/internal/action"
@@ -19,6 +20,8 @@ type model struct {
 	pinned     [tools]int // what was granted; 0 is not at all
 	profile    int        // 0 allows everything, 1 reads only, 2 is cut off the connection
 	frozen     [2]bool    // the connection's and the profile's kill switch
+	asks       asks       // of whoever decides on what is staged from now on
+	daily      int        // consequential actions of the profile here in a day; 0 is no limit
 }
 
 type modelRun struct {
@@ -26,6 +29,12 @@ type modelRun struct {
 	used   int
 	mode   policy.Mode // how freely it may act, minted with it: a connection that acts more freely later does not make it
 	minted [tools]int
+}
+
+// asks is whose signatures a profile wants: how many, and whether those of a group.
+type asks struct {
+	signatures int
+	group      bool
 }
 
 type modelAction struct {
@@ -36,6 +45,9 @@ type modelAction struct {
 	key                     string
 	held                    bool // counts in its run's budget
 	dispatched              bool
+	asks                    asks
+	signed                  []person
+	aged                    int  // days ago it was asked for
 	late, leaseOver, settle bool // by the clock: past its expiry, past its lease, past its settle window
 }
 
@@ -100,7 +112,7 @@ func (m *model) fences(at action.Point, a *modelAction, conflict bool, p present
 		return fault.DefinitionChanged
 	case conflict:
 		return fault.IdempotencyConflict
-	case !a.held && r.used >= budget:
+	case !a.held && (r.used >= budget || m.daily > 0 && m.today() >= m.daily):
 		return fault.BudgetExceeded
 	case slices.ContainsFunc(m.acts, func(o *modelAction) bool {
 		return o != a && o.state == action.StateUncertain && o.tool == a.tool && o.args == a.args
@@ -137,13 +149,23 @@ func (m *model) stage(a modelAction, retryOf int) fault.Code {
 	if code := m.fences(action.AtStage, &a, conflict, present{}); code != "" {
 		return code
 	}
-	a.state, a.version, a.held = action.StateStaged, 1, true
-	if m.freely(a.run) == policy.Autonomous && !ask {
+	a.state, a.version, a.held, a.asks = action.StateStaged, 1, true, m.asks
+	if m.freely(a.run) == policy.Autonomous && !ask && m.asks == (asks{signatures: 1}) {
 		a.state = action.StateApproved
 	}
 	m.runs[a.run].used++
 	m.acts = append(m.acts, &a)
 	return ""
+}
+
+// today counts what the day's limit counts: whatever holds a place and was asked for today.
+func (m *model) today() (n int) {
+	for _, a := range m.acts {
+		if a.held && a.aged == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // seen is what a person's form carried; wrong means another digest or version than the row's.
@@ -153,12 +175,12 @@ type seen struct {
 	reason bool
 }
 
-// mayDecide: the role, the same organization, and neither the person behind the run nor the owner of its token.
-func mayDecide(p person) fault.Code {
+// mayDecide: the role, the same organization, the group that is asked, and neither the person behind the run nor the owner of its token.
+func mayDecide(p person, a *modelAction) fault.Code {
 	switch {
 	case p == stranger:
 		return fault.CodeNotFound
-	case p == admin, p == asker, p == owner:
+	case p == admin, p == asker, p == owner, a.asks.group && p != approver2:
 		return fault.CodeForbidden
 	}
 	return ""
@@ -169,7 +191,7 @@ func (m *model) decide(a *modelAction, s seen, yes bool) fault.Code {
 	if !yes && !s.reason {
 		return fault.CodeInvalid
 	}
-	if code := mayDecide(s.who); code != "" {
+	if code := mayDecide(s.who, a); code != "" {
 		return code
 	}
 	switch {
@@ -183,6 +205,8 @@ func (m *model) decide(a *modelAction, s seen, yes bool) fault.Code {
 	case !yes:
 		m.to(a, action.StateDenied, false)
 		return ""
+	case slices.Contains(a.signed, s.who):
+		return fault.CodeConflict
 	}
 	if m.stopped() {
 		return fault.Frozen
@@ -190,7 +214,30 @@ func (m *model) decide(a *modelAction, s seen, yes bool) fault.Code {
 	if code := m.fences(action.AtApproval, a, false, present{}); code != "" {
 		return code
 	}
-	m.to(a, action.StateApproved, false)
+	if a.signed = append(a.signed, s.who); len(a.signed) >= a.asks.signatures {
+		m.to(a, action.StateApproved, false)
+	}
+	return ""
+}
+
+// together decides on all or on none, the oldest first.
+func (m *model) together(list []int, s seen, yes bool) fault.Code {
+	tried := m.clone()
+	slices.SortFunc(list, func(i, j int) int { return cmp.Or(m.acts[j].aged-m.acts[i].aged, i-j) })
+	switch {
+	case !yes && !s.reason:
+		return fault.CodeInvalid
+	case s.who == stranger:
+		return fault.CodeNotFound
+	case slices.ContainsFunc(list, func(i int) bool { return m.acts[i].tool != m.acts[list[0]].tool }):
+		return fault.CodeInvalid
+	}
+	for _, i := range list {
+		if code := tried.decide(tried.acts[i], s, yes); code != "" {
+			return code
+		}
+	}
+	*m = *tried
 	return ""
 }
 
@@ -326,7 +373,7 @@ func (m *model) stopped() bool { return m.frozen[0] || m.frozen[1] }
 func (m *model) pass(one *modelAction) {
 	for _, a := range m.acts {
 		if a == one || m.stopped() {
-			a.late = a.late || !m.stopped()
+			a.late, a.aged = a.late || !m.stopped(), a.aged+1
 			a.leaseOver, a.settle = a.dispatched, a.state == action.StateUncertain
 		}
 	}
@@ -337,6 +384,7 @@ func (m *model) clone() *model {
 	c.acts, c.runs = nil, nil
 	for _, a := range m.acts {
 		copied := *a
+		copied.signed = slices.Clone(a.signed)
 		c.acts = append(c.acts, &copied)
 	}
 	for _, r := range m.runs {

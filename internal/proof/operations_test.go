@@ -29,6 +29,7 @@ var weights = []struct {
 	{"retry", 3},
 	{"approve", 16},
 	{"deny", 4},
+	{"together", 5},
 	{"cancel", 3},
 	{"take back", 3},
 	{"claim", 16},
@@ -47,6 +48,8 @@ var weights = []struct {
 	{"consent", 1},
 	{"reconnect", 5},
 	{"profile", 1},
+	{"asks", 2},
+	{"limit", 2},
 	{"freeze", 1},
 	{"lift", 4},
 	{"end run", 1},
@@ -86,7 +89,7 @@ func randomOperations(r *rand.Rand, n int) []operation {
 
 // matters names the states in which an operation has something to do.
 var matters = map[string][]action.State{
-	"approve": {action.StateStaged}, "deny": {action.StateStaged}, "cancel": {action.StateStaged, action.StateApproved}, "take back": {action.StateStaged, action.StateApproved},
+	"approve": {action.StateStaged}, "together": {action.StateStaged}, "deny": {action.StateStaged}, "cancel": {action.StateStaged, action.StateApproved}, "take back": {action.StateStaged, action.StateApproved},
 	"claim": {action.StateApproved}, "complete": {action.StateExecuting, action.StateUncertain}, "reconcile": {action.StateUncertain}, "settle": {action.StateUncertain},
 }
 

@@ -15,6 +15,7 @@ type step struct {
 	perform func() error
 	alone   bool // two who do it at once are not foreseen
 	always  bool // it writes a row of the trail also where nothing of the model moves
+	tries   bool // it may write what it takes back when it refuses
 }
 
 // step makes an operation concrete, unless there is nothing to do it to.
@@ -77,12 +78,12 @@ func (s *stores) staging(m *model, o operation) (step, bool) {
 
 func (s *stores) decisions(i int, o operation) (step, bool) {
 	id := s.ids[i]
-	who := approver // most of the time somebody who may
+	who := person(o.c / 2 % 2) // most of the time one of the two who may
 	if o.b < 2*int(people) {
 		who = person(o.b % int(people))
 	}
 	form := seen{who: who, wrong: o.c < 3, reason: o.d != 0}
-	d := func() (action.Decision, error) {
+	d := func(id action.ID) (action.Decision, error) {
 		a, err := s.actions.Action(context.Background(), home, id)
 		d := action.Decision{Org: s.people[who].Org, Action: id, By: s.people[who], ArgsDigest: a.ArgsDigest, Version: a.Version}
 		if form.reason {
@@ -97,7 +98,7 @@ func (s *stores) decisions(i int, o operation) (step, bool) {
 		return d, err
 	}
 	// The form is read before anybody acts, so that two who act at once have both seen the same.
-	read, readErr := d()
+	read, readErr := d(id)
 	did := func(f func(context.Context, action.Decision) (action.Action, error)) func() error {
 		return func() error {
 			if readErr != nil {
@@ -110,6 +111,8 @@ func (s *stores) decisions(i int, o operation) (step, bool) {
 	switch o.do {
 	case "approve":
 		return step{predict: func(m *model) fault.Code { return m.decide(m.acts[i], form, true) }, perform: did(s.actions.Approve)}, true
+	case "together":
+		return s.together(i, form, o, d)
 	case "deny":
 		return step{predict: func(m *model) fault.Code { return m.decide(m.acts[i], form, false) }, perform: did(s.actions.Deny)}, true
 	case "cancel":
@@ -124,13 +127,36 @@ func (s *stores) decisions(i int, o operation) (step, bool) {
 			if !form.reason {
 				return fault.CodeInvalid
 			}
-			if code := mayDecide(who); code != "" {
+			if code := mayDecide(who, m.acts[i]); code != "" {
 				return code
 			}
 			return m.answer(m.acts[i], to, form.wrong, false)
 		}, perform: did(settle)}, true
 	}
 	return step{}, false
+}
+
+// together is one answer about two actions.
+func (s *stores) together(i int, form seen, o operation, read func(action.ID) (action.Decision, error)) (step, bool) {
+	if len(s.ids) < 2 {
+		return step{}, false
+	}
+	list, yes := []int{i, (i + 1 + o.b%(len(s.ids)-1)) % len(s.ids)}, o.d%3 != 0
+	var b action.Batch
+	for _, i := range list {
+		d, err := read(s.ids[i])
+		must(s.t, err)
+		b.Org, b.By, b.Reason = d.Org, d.By, d.Reason
+		b.Members = append(b.Members, action.Seen{Action: d.Action, ArgsDigest: d.ArgsDigest, Version: d.Version})
+	}
+	return step{tries: true, predict: func(m *model) fault.Code { return m.together(list, form, yes) }, perform: func() (err error) {
+		if yes {
+			_, err = s.actions.ApproveAll(context.Background(), b)
+		} else {
+			_, err = s.actions.DenyAll(context.Background(), b)
+		}
+		return err
+	}}, true
 }
 
 func (s *stores) sending(i int, o operation) (step, bool) {

@@ -98,11 +98,18 @@ func (s *stores) surroundings(m *model, o operation) bool {
 			s.ages(s.ids[i])
 		}
 		m.pass(m.acts[i])
+		s.allow(m) // and the ledger of today forgets what is of yesterday now
 	case "upstream changes":
 		m.offered[o.b%tools]++
 	case "profile":
 		m.profile = []int{0, 0, 0, 0, 1, 2}[o.b%6]
-		s.allow(m.profile)
+		s.allow(m)
+	case "asks":
+		m.asks = []asks{{1, false}, {1, false}, {2, false}, {1, true}}[o.b%4]
+		s.allow(m)
+	case "limit":
+		m.daily = []int{0, 0, 2, 4}[o.b%4]
+		s.allow(m)
 	case "consent":
 		s.sql(s.t, `UPDATE connections SET state = 'needs_consent', version = version + 1 WHERE org_id = $1 AND key = $2 AND state = 'active'`, home, s.key)
 		if m.connection == "active" {

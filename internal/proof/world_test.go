@@ -22,6 +22,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"countersign/db/dbtest"
 	"countersign/db/embedded"
 	"countersign/internal/action"
 )
@@ -238,14 +239,7 @@ func freeAddress(t *testing.T) string {
 
 func (w *world) eventually(what string, holds func() bool) {
 	w.t.Helper()
-	deadline, tick := time.Now().Add(patience), time.NewTicker(20*time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("waited %v in vain: %s", patience, what)
-		}
-		<-tick.C
-	}
+	dbtest.Eventually(w.t, what, holds)
 }
 
 func (s *server) send(method, path, contentType, body string, headers ...string) (int, string, error) {
