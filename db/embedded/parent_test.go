@@ -164,18 +164,19 @@ func TestTheTerminalsInterruptDoesNotReachPostgreSQL(t *testing.T) {
 }
 
 func TestAnOrdinaryUserNeedsNothingSpecial(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("every other test already runs as an ordinary user")
-	}
 	dir, binary := openPlaceForAll(t)
 	data := filepath.Join(dir, "data")
 	if err := os.Mkdir(data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chown(data, 65534, 65534); err != nil {
-		t.Fatal(err)
+	uid := 0 // as we are
+	if os.Geteuid() == 0 {
+		uid = 65534
+		if err := os.Chown(data, uid, uid); err != nil {
+			t.Fatal(err)
+		}
 	}
-	cmd, r := server(t, binary, data, 65534)
+	cmd, r := server(t, binary, data, uid)
 	if r.Fault != "" {
 		t.Fatal(r.Fault)
 	}
@@ -208,12 +209,13 @@ func TestAReadOnlyDataDirectoryIsSaidInASentence(t *testing.T) {
 }
 
 func TestRootStepsDownWhereUserNamespacesAreForbidden(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root has somebody to step down to")
-	}
 	forbidden := func(string) (identity, error) { return serviceUser(), nil }
 	dir, _ := openPlaceForAll(t)
 	cfg := Config{DataDir: filepath.Join(dir, "data"), BinDir: anyBinDir(t), Log: quiet}
+	if os.Geteuid() != 0 {
+		nobodyElseStepsDown(t, cfg, forbidden)
+		return
+	}
 	c, err := start(t.Context(), cfg, forbidden)
 	if err != nil {
 		t.Fatal(err)
@@ -244,6 +246,17 @@ func TestRootStepsDownWhereUserNamespacesAreForbidden(t *testing.T) {
 	cfg.DataDir = filepath.Join(closed, "data")
 	_, err = start(t.Context(), cfg, forbidden)
 	wantFault(t, err, "cannot reach the data directory through "+closed)
+}
+
+// nobodyElseStepsDown is what an ordinary user sees: the choice falls on itself, and becoming somebody else is refused in a sentence.
+func nobodyElseStepsDown(t *testing.T, cfg Config, forbidden func(string) (identity, error)) {
+	t.Helper()
+	who, err := chooseIdentity(cfg.BinDir)
+	if err != nil || who.way != asWeAre || who.uid != os.Geteuid() {
+		t.Errorf("an ordinary user is to be %+v, %v", who, err)
+	}
+	_, err = start(t.Context(), cfg, forbidden)
+	wantFault(t, err, "could not be made in", "operation not permitted")
 }
 
 func TestOfManyStartsAtOnceExactlyOneWins(t *testing.T) {
