@@ -105,10 +105,10 @@ func (s *stores) surroundings(m *model, o operation) bool {
 		m.profile = []int{0, 0, 0, 0, 1, 2}[o.b%6]
 		s.allow(m)
 	case "asks":
-		m.asks = []asks{{1, false}, {1, false}, {2, false}, {1, true}}[o.b%4]
+		m.asks = []asks{{1, false}, {1, false}, {1, false}, {2, false}, {1, false}, {1, true}}[o.b%6]
 		s.allow(m)
 	case "limit":
-		m.daily = []int{0, 0, 2, 4}[o.b%4]
+		m.daily = []int{0, 0, 0, 3, 0, 5}[o.b%6]
 		s.allow(m)
 	case "consent":
 		s.sql(s.t, `UPDATE connections SET state = 'needs_consent', version = version + 1 WHERE org_id = $1 AND key = $2 AND state = 'active'`, home, s.key)
