@@ -1,48 +1,30 @@
 package registry
 
-// Trusted is everything this server may call or run, as compiled in. To review what the server trusts, read this function.
+
+// Trusted is everything this server may call or run, as compiled in. To review what the server trusts, read this file.
 func Trusted() Table {
-	bearer := CredentialHeader{Header: "Authorization", Format: "Bearer {secret}"}
+	bearer := []CredentialHeader{{Header: "Authorization", Format: "Bearer {secret}"}}
 	return tableOf(
-		Entry{
-			Key: "cloudflare_docs.v1", Kind: Hosted,
-			Endpoints: map[Role]Endpoint{MCP: {URL: "https://docs.mcp.cloudflare.com/mcp"}},
-		},
+		Entry{Key: "cloudflare.v1", Kind: Hosted, Endpoints: mcp("https://mcp.cloudflare.com/mcp"), Credentials: bearer, OAuth: true},
+		Entry{Key: "cloudflare_bindings.v1", Kind: Hosted, Endpoints: mcp("https://bindings.mcp.cloudflare.com/mcp"), Credentials: bearer, OAuth: true},
+		Entry{Key: "cloudflare_browser.v1", Kind: Hosted, Endpoints: mcp("https://browser.mcp.cloudflare.com/mcp"), Credentials: bearer, OAuth: true},
+		Entry{Key: "cloudflare_builds.v1", Kind: Hosted, Endpoints: mcp("https://builds.mcp.cloudflare.com/mcp"), Credentials: bearer, OAuth: true},
+		Entry{Key: "cloudflare_casb.v1", Kind: Hosted, Endpoints: mcp("https://casb.mcp.cloudflare.com/mcp"), Credentials: bearer, OAuth: true},
+		Entry{Key: "cloudflare_containers.v1", Kind: Hosted, Endpoints: mcp("https://containers.mcp.cloudflare.com/mcp"), Credentials: bearer, OAuth: true},
+		Entry{Key: "cloudflare_dex.v1", Kind: Hosted, Endpoints: mcp("https://dex.mcp.cloudflare.com/mcp"), Credentials: bearer, OAuth: true},
+		Entry{Key: "cloudflare_docs.v1", Kind: Hosted, Endpoints: mcp("https://docs.mcp.cloudflare.com/mcp")},
+		Entry{Key: "cloudflare_observability.v1", Kind: Hosted, Endpoints: mcp("https://observability.mcp.cloudflare.com/mcp"), Credentials: bearer, OAuth: true},
+		Entry{Key: "context7.v1", Kind: Hosted, Endpoints: mcp("https://mcp.context7.com/mcp"), Credentials: []CredentialHeader{{Header: "CONTEXT7_API_KEY", Format: "{secret}"}}},
+		Entry{Key: "deepwiki.v1", Kind: Hosted, Endpoints: mcp("https://mcp.deepwiki.com/mcp")},
+		Entry{Key: "exa.v1", Kind: Hosted, Endpoints: mcp("https://mcp.exa.ai/mcp"), Credentials: []CredentialHeader{{Header: "x-api-key", Format: "{secret}"}}},
+		Entry{Key: "firecrawl.v1", Kind: Hosted, Endpoints: mcp("https://mcp.firecrawl.dev/v2/mcp"), Credentials: bearer},
+		Entry{Key: "microsoft_learn.v1", Kind: Hosted, Endpoints: mcp("https://learn.microsoft.com/api/mcp")},
 
-		Entry{
-			Key: "context7.v1", Kind: Hosted,
-			Endpoints:   map[Role]Endpoint{MCP: {URL: "https://mcp.context7.com/mcp"}},
-			Credentials: []CredentialHeader{{Header: "CONTEXT7_API_KEY", Format: "{secret}"}},
-		},
-
-		Entry{
-			Key: "deepwiki.v1", Kind: Hosted,
-			Endpoints: map[Role]Endpoint{MCP: {URL: "https://mcp.deepwiki.com/mcp"}},
-		},
-
-		Entry{
-			Key: "exa.v1", Kind: Hosted,
-			Endpoints:   map[Role]Endpoint{MCP: {URL: "https://mcp.exa.ai/mcp"}},
-			Credentials: []CredentialHeader{{Header: "x-api-key", Format: "{secret}"}},
-		},
-
-		Entry{
-			Key: "firecrawl.v1", Kind: Hosted,
-			Endpoints:   map[Role]Endpoint{MCP: {URL: "https://mcp.firecrawl.dev/v2/mcp"}},
-			Credentials: []CredentialHeader{bearer},
-		},
-
-		Entry{
-			Key: "microsoft_learn.v1", Kind: Hosted,
-			Endpoints: map[Role]Endpoint{MCP: {URL: "https://learn.microsoft.com/api/mcp"}},
-		},
-
-		// The practice CRM runs beside the server, on an address only the operator knows: it has none of its own.
-		Entry{
-			Key: "sandbox_crm.v1", Kind: Hosted,
-			Endpoints:   map[Role]Endpoint{MCP: {}},
-			Credentials: []CredentialHeader{bearer},
-			OAuth:       true, // an authorization server in front of it is found by discovery
-		},
+		// The practice CRM runs beside the server, on an address only the operator knows: it has none of its own. An authorization
+		// server in front of it is found by discovery.
+		Entry{Key: "sandbox_crm.v1", Kind: Hosted, Endpoints: mcp(""), Credentials: bearer, OAuth: true},
 	)
 }
+
+// mcp is the one endpoint of a server that has no other, or names the rest by itself.
+func mcp(url string) map[Role]Endpoint { return map[Role]Endpoint{MCP: {URL: url}} }
