@@ -1,6 +1,5 @@
 package registry
 
-
 // Trusted is everything this server may call or run, as compiled in. To review what the server trusts, read this file.
 func Trusted() Table {
 	bearer := []CredentialHeader{{Header: "Authorization", Format: "Bearer {secret}"}}
@@ -18,7 +17,12 @@ func Trusted() Table {
 		Entry{Key: "deepwiki.v1", Kind: Hosted, Endpoints: mcp("https://mcp.deepwiki.com/mcp")},
 		Entry{Key: "exa.v1", Kind: Hosted, Endpoints: mcp("https://mcp.exa.ai/mcp"), Credentials: []CredentialHeader{{Header: "x-api-key", Format: "{secret}"}}},
 		Entry{Key: "firecrawl.v1", Kind: Hosted, Endpoints: mcp("https://mcp.firecrawl.dev/v2/mcp"), Credentials: bearer},
+		Entry{Key: "huggingface.v1", Kind: Hosted, Endpoints: mcp("https://huggingface.co/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "microsoft_learn.v1", Kind: Hosted, Endpoints: mcp("https://learn.microsoft.com/api/mcp")},
+		Entry{Key: "neon.v1", Kind: Hosted, Endpoints: mcp("https://mcp.neon.tech/mcp"), Credentials: bearer, OAuth: true},
+		Entry{Key: "render.v1", Kind: Hosted, Endpoints: mcp("https://mcp.render.com/mcp"), Credentials: bearer},
+		Entry{Key: "sentry.v1", Kind: Hosted, Endpoints: mcp("https://mcp.sentry.dev/mcp"), Credentials: []CredentialHeader{{Header: "Authorization", Format: "Sentry-Bearer {secret}"}}, OAuth: true},
+		Entry{Key: "supabase.v1", Kind: Hosted, Endpoints: mcp("https://mcp.supabase.com/mcp"), Credentials: bearer, OAuth: true},
 
 		// The practice CRM runs beside the server, on an address only the operator knows: it has none of its own. An authorization
 		// server in front of it is found by discovery.
