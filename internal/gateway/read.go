@@ -25,7 +25,7 @@ func (g *Gateway) read(ctx context.Context, l capability.Live, v verified) (json
 		return nil, err
 	}
 	began := time.Now()
-	r, err := v.line.Provider.Read(ctx, v.line.Conn, provider.Call{Tool: v.tool, Arguments: v.arguments, Definition: v.definition.Raw})
+	r, err := v.line.Read(ctx, provider.Call{Tool: v.tool, Arguments: v.arguments, Definition: v.definition.Raw})
 	outcome := "ok"
 	switch {
 	case err != nil:

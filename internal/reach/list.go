@@ -43,7 +43,7 @@ func (l *Line) Tools(ctx context.Context, maxAge time.Duration) ([]provider.Defi
 		if maxAge > 0 {
 			l.list.flight = f
 		}
-		go l.fetch(context.WithoutCancel(ctx), f)
+		go l.fetch(context.WithoutCancel(ctx), f, maxAge > 0)
 	}
 	l.list.mu.Unlock()
 	select {
@@ -54,11 +54,11 @@ func (l *Line) Tools(ctx context.Context, maxAge time.Duration) ([]provider.Defi
 	}
 }
 
-func (l *Line) fetch(ctx context.Context, f *flight) {
+func (l *Line) fetch(ctx context.Context, f *flight, mayRest bool) {
 	ctx, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
 	began := time.Now() // the answer may describe this moment, not the one it arrives at
-	f.tools, f.err = l.ask(ctx)
+	f.tools, f.err = l.ask(ctx, mayRest)
 	l.list.mu.Lock()
 	if f.err == nil && began.After(l.list.at) {
 		l.list.at, l.list.tools = began, f.tools
@@ -70,13 +70,21 @@ func (l *Line) fetch(ctx context.Context, f *flight) {
 	close(f.done)
 }
 
-// ask never panics: nobody above this goroutine would catch it.
-func (l *Line) ask(ctx context.Context) (tools []provider.Definition, err error) {
+// ask never panics: nobody above this goroutine would catch it. A service that is left alone is asked all the same by those who need to
+// know about this very moment: a claim, and a person who tests.
+func (l *Line) ask(ctx context.Context, mayRest bool) (tools []provider.Definition, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			tools, err = nil, fault.Of(fmt.Errorf("listing tools panicked: %T", r))
 		}
 	}()
+	if mayRest {
+		done, open := l.breaker.Allow()
+		if open != nil {
+			return nil, resting
+		}
+		defer func() { done(err) }()
+	}
 	if tools, err = l.Provider.Tools(ctx, l.Conn); err == nil && tools == nil {
 		tools = []provider.Definition{}
 	}

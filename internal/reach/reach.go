@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sony/gobreaker/v2"
+
 	"countersign/internal/credential"
 	"countersign/internal/egress"
 	"countersign/internal/fault"
@@ -53,6 +55,7 @@ type Line struct {
 
 	version int
 	list    list
+	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 }
 
 // Open answers the line of a connection as it was read from the database. A connection that changed since gets a new line; calls under
@@ -141,7 +144,7 @@ func (l *Lines) make(ctx context.Context, c installation.Connection) (*Line, err
 	conn := provider.NewConn(c.Org, c.Key, settings, map[registry.Role]provider.Target{
 		registry.MCP: {Destination: destination, Editor: authorizer, Headers: entry.Headers},
 	})
-	return &Line{Provider: p, Conn: conn, Manifest: m, version: c.Version}, nil
+	return &Line{Provider: p, Conn: conn, Manifest: m, version: c.Version, breaker: newBreaker()}, nil
 }
 
 func (l *Lines) manifest(ctx context.Context, c installation.Connection) (manifest.Manifest, error) {

@@ -39,7 +39,7 @@ func (r *Reconciler) LookUp(ctx context.Context, org identity.OrgID, id action.I
 		return action.LookUp{}, err
 	}
 	call.Definition = d.Raw
-	result, err := line.Provider.Read(ctx, line.Conn, call)
+	result, err := line.Read(ctx, call)
 	if err != nil {
 		return action.LookUp{}, err
 	}
