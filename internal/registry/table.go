@@ -4,6 +4,7 @@ package registry
 func Trusted() Table {
 	bearer := []CredentialHeader{{Header: "Authorization", Format: "Bearer {secret}"}}
 	return tableOf(
+		Entry{Key: "aws_knowledge.v1", Kind: Hosted, Endpoints: mcp("https://knowledge-mcp.global.api.aws")},
 		Entry{Key: "cloudflare.v1", Kind: Hosted, Endpoints: mcp("https://mcp.cloudflare.com/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "cloudflare_bindings.v1", Kind: Hosted, Endpoints: mcp("https://bindings.mcp.cloudflare.com/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "cloudflare_browser.v1", Kind: Hosted, Endpoints: mcp("https://browser.mcp.cloudflare.com/mcp"), Credentials: bearer, OAuth: true},
@@ -17,12 +18,20 @@ func Trusted() Table {
 		Entry{Key: "deepwiki.v1", Kind: Hosted, Endpoints: mcp("https://mcp.deepwiki.com/mcp")},
 		Entry{Key: "exa.v1", Kind: Hosted, Endpoints: mcp("https://mcp.exa.ai/mcp"), Credentials: []CredentialHeader{{Header: "x-api-key", Format: "{secret}"}}},
 		Entry{Key: "firecrawl.v1", Kind: Hosted, Endpoints: mcp("https://mcp.firecrawl.dev/v2/mcp"), Credentials: bearer},
+		Entry{Key: "github.v1", Kind: Hosted, Endpoints: map[Role]Endpoint{
+			MCP: {URL: "https://api.githubcopilot.com/mcp/"}, Authorize: {URL: "https://github.com/login/oauth/authorize"}, Token: {URL: "https://github.com/login/oauth/access_token"},
+		}, Credentials: bearer, OAuth: true},
+		Entry{Key: "google_maps.v1", Kind: Hosted, Endpoints: mcp("https://mapstools.googleapis.com/mcp"), Credentials: []CredentialHeader{{Header: "X-Goog-Api-Key", Format: "{secret}"}}},
 		Entry{Key: "huggingface.v1", Kind: Hosted, Endpoints: mcp("https://huggingface.co/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "microsoft_learn.v1", Kind: Hosted, Endpoints: mcp("https://learn.microsoft.com/api/mcp")},
 		Entry{Key: "neon.v1", Kind: Hosted, Endpoints: mcp("https://mcp.neon.tech/mcp"), Credentials: bearer, OAuth: true},
+		Entry{Key: "pagerduty.v1", Kind: Hosted, Endpoints: mcp("https://mcp.pagerduty.com/mcp"), Credentials: []CredentialHeader{{Header: "Authorization", Format: "Token token={secret}"}}},
+		Entry{Key: "posthog.v1", Kind: Hosted, Endpoints: mcp("https://mcp.posthog.com/mcp"), Credentials: bearer, OAuth: true},
+		Entry{Key: "postman.v1", Kind: Hosted, Endpoints: mcp("https://mcp.postman.com/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "render.v1", Kind: Hosted, Endpoints: mcp("https://mcp.render.com/mcp"), Credentials: bearer},
 		Entry{Key: "sentry.v1", Kind: Hosted, Endpoints: mcp("https://mcp.sentry.dev/mcp"), Credentials: []CredentialHeader{{Header: "Authorization", Format: "Sentry-Bearer {secret}"}}, OAuth: true},
 		Entry{Key: "supabase.v1", Kind: Hosted, Endpoints: mcp("https://mcp.supabase.com/mcp"), Credentials: bearer, OAuth: true},
+		Entry{Key: "tavily.v1", Kind: Hosted, Endpoints: mcp("https://mcp.tavily.com/mcp/"), Credentials: bearer, OAuth: true},
 
 		// The practice CRM runs beside the server, on an address only the operator knows: it has none of its own. An authorization
 		// server in front of it is found by discovery.
