@@ -98,6 +98,10 @@ func (sweep) Kind() string { return "action_sweep" }
 // finds the claim taken.
 const forgetAfter = 30 * time.Second
 
+// A probe takes its turn in the database, where a second one finds it taken, so that a lost one need not be waited for longer than the
+// first pause between two.
+const forgetProbeAfter = 4 * time.Second
+
 // pending are the states in which a second wake-up for one action is pointless.
 var pending = []rivertype.JobState{
 	rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning, rivertype.JobStateScheduled, rivertype.JobStateRetryable,
@@ -255,7 +259,7 @@ func (q *Queue) wakeProbes(ctx context.Context, log *slog.Logger) {
 		return
 	}
 	for _, a := range due {
-		if _, err := q.client.Insert(ctx, probe{Org: a.Org, ID: a.ID}, &river.InsertOpts{Queue: "probe", UniqueOpts: river.UniqueOpts{ByArgs: true, ByPeriod: forgetAfter, ByState: pending}}); err != nil {
+		if _, err := q.client.Insert(ctx, probe{Org: a.Org, ID: a.ID}, &river.InsertOpts{Queue: "probe", UniqueOpts: river.UniqueOpts{ByArgs: true, ByPeriod: forgetProbeAfter, ByState: pending}}); err != nil {
 			return
 		}
 	}

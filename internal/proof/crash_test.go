@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
@@ -33,6 +34,7 @@ var rounds = []round{
 	{"killed after the claim, nothing applied", killedHolding("hang", 0)},
 	{"killed after the effect, the answer not stored", killedHolding("apply_then_hang", 1)},
 	{"killed while the effect is under way", killedHolding("slow", 0)},
+	{"killed while a probe asks what became of a lost call", killedProbing},
 	{"PostgreSQL ends at once under load", postgresEnds},
 	{"the COMMIT of staging is lost", cutAt("INSERT INTO actions", askFor)},
 	{"the COMMIT of an approval is lost", cutAt("state = 'approved'", approveOne)},
@@ -109,11 +111,11 @@ func (w *world) compare() bool {
 	must(w.t, err)
 	asked := map[string]int{}
 	for _, r := range rows {
-		var args struct{ Name string }
-		must(w.t, json.Unmarshal(r.Arguments, &args))
-		n := effects[args.Name]
-		if asked[args.Name]++; asked[args.Name] > 1 {
-			w.t.Errorf("%s was asked for once and is two actions", args.Name)
+		var of subject
+		must(w.t, json.Unmarshal(r.Arguments, &of))
+		n := effects[of.String()]
+		if asked[of.String()]++; asked[of.String()] > 1 {
+			w.t.Errorf("%s was asked for once and is two actions", of)
 		}
 		wrong := n > 1
 		switch action.State(r.State) {
@@ -124,7 +126,7 @@ func (w *world) compare() bool {
 			wrong = n != 0
 		}
 		if wrong {
-			w.t.Errorf("action %s (%s) is %s, and the CRM did it %d times", r.ID, args.Name, r.State, n)
+			w.t.Errorf("action %s (%s) is %s, and the CRM did it %d times", r.ID, of, r.State, n)
 		}
 	}
 	for name, n := range effects {
@@ -236,6 +238,30 @@ func killedHolding(mode string, effects int) func(*server, *rand.Rand, string) {
 
 // unsent reports that an action is over without an effect being possible: the kill came before the request was read.
 func (w *world) unsent(id string) bool { return w.state(id) != action.StateExecuting }
+
+// killedProbing: the effect is there and its answer is lost, and the server dies while it finds that out. The next probe settles it.
+func killedProbing(s *server, r *rand.Rand, run string) {
+	made, _ := s.staged(run)
+	_, err := s.approve(made)
+	must(s.t, err)
+	s.becomes(made, action.StateSucceeded)
+	var contact string
+	must(s.t, s.super.QueryRow(context.Background(), `SELECT substring(convert_from(result, 'UTF8') from 'c_[0-9]+') FROM actions WHERE id = $1`, made).Scan(&contact))
+	id, err := s.ask(run, "contacts_delete", fmt.Sprintf(`{"contact_id":%q}`, contact))
+	must(s.t, err)
+	s.fault("contacts_delete", "apply_then_reset", 1, 0)
+	s.fault("contacts_get", "hang", 1, 60)
+	_, err = s.approve(id)
+	must(s.t, err)
+	s.eventually("a probe has its turn", func() bool {
+		var turns int
+		return s.super.QueryRow(context.Background(), `SELECT attempts FROM probes WHERE action_id = $1`, id).Scan(&turns) == nil && turns > 0
+	})
+	s.aMoment(r, waiting, nil)
+	s.kill()
+	s.start()
+	s.becomes(id, action.StateSucceeded)
+}
 
 func postgresEnds(s *server, r *rand.Rand, run string) {
 	ids := make([]string, 4)

@@ -23,7 +23,7 @@ func (s *stores) settings(m *model, o operation) (step, bool) {
 	case "lease sweep":
 		return step{predict: ok(func(m *model) { m.sweep(true) }), perform: sweep(s.actions.LeasesEnded)}, true
 	case "mode":
-		mode = []policy.Mode{policy.AskUserOnWrite, policy.AskUserOnWrite, policy.Autonomous, policy.ReadOnly}[o.b%4]
+		mode = []policy.Mode{policy.AskUserOnWrite, policy.Autonomous, policy.AskUserOnWrite, policy.Autonomous, policy.AskUserOnWrite, policy.ReadOnly}[o.b%6]
 	case "grant":
 		pinned = [tools][tools]int{{m.offered[0], 0}, {m.offered[0], m.offered[1]}}[o.b%2]
 	case "accept":

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -293,7 +294,12 @@ func (w *world) contact() string {
 
 // stage asks for a contact. Whatever goes wrong is answered: it is what the test is about.
 func (s *server) stage(run, contact string) (string, error) {
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%s__contacts_create","arguments":{"name":%q,"email":"a@example.com"}}}`, s.key, contact)
+	return s.ask(run, "contacts_create", fmt.Sprintf(`{"name":%q,"email":"a@example.com"}`, contact))
+}
+
+// ask calls a consequential tool and answers the action.
+func (s *server) ask(run, tool, arguments string) (string, error) {
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%s__%s","arguments":%s}}`, s.key, tool, arguments)
 	status, out, err := s.send(http.MethodPost, "/gateway/mcp", "application/json", body, "Authorization", "Bearer "+run, "Accept", "application/json, text/event-stream", "MCP-Protocol-Version", "2025-06-18")
 	if err != nil {
 		return "", err
@@ -363,22 +369,30 @@ func (w *world) tell(method, path, body string) []byte {
 // breaks makes the CRM's next creations go wrong.
 func (w *world) breaks(mode string, times int, seconds float64) {
 	w.t.Helper()
-	w.tell(http.MethodPost, "/faults", fmt.Sprintf(`{"tool":"contacts_create","mode":%q,"times":%d,"seconds":%g}`, mode, times, seconds))
+	w.fault("contacts_create", mode, times, seconds)
 }
+
+func (w *world) fault(tool, mode string, times int, seconds float64) {
+	w.t.Helper()
+	w.tell(http.MethodPost, "/faults", fmt.Sprintf(`{"tool":%q,"mode":%q,"times":%d,"seconds":%g}`, tool, mode, times, seconds))
+}
+
+// subject is what a call is about, by which its action is found in the journal: the name of a new contact, or the id of one.
+type subject struct {
+	Name      string
+	ContactID string `json:"contact_id"`
+}
+
+func (s subject) String() string { return cmp.Or(s.ContactID, s.Name) }
 
 // effects counts what the CRM really did, by contact.
 func (w *world) effects() map[string]int {
 	w.t.Helper()
-	var journal []struct {
-		Tool      string
-		Arguments struct{ Name string }
-	}
+	var journal []struct{ Arguments subject }
 	must(w.t, json.Unmarshal(w.tell(http.MethodGet, "/journal", ""), &journal))
 	out := map[string]int{}
 	for _, e := range journal {
-		if e.Tool == "contacts_create" {
-			out[e.Arguments.Name]++
-		}
+		out[e.Arguments.String()]++
 	}
 	return out
 }
