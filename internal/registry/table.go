@@ -4,6 +4,9 @@ package registry
 func Trusted() Table {
 	bearer := []CredentialHeader{{Header: "Authorization", Format: "Bearer {secret}"}}
 	return tableOf(
+		Entry{Key: "airtable.v1", Kind: Hosted, Endpoints: mcp("https://mcp.airtable.com/mcp"), Credentials: bearer, OAuth: true},
+		Entry{Key: "atlassian.v1", Kind: Hosted, Endpoints: mcp("https://mcp.atlassian.com/v1/mcp/authv2"), OAuth: true},
+		Entry{Key: "atlassian_service.v1", Kind: Hosted, Endpoints: mcp("https://mcp.atlassian.com/v1/mcp"), Credentials: bearer},
 		Entry{Key: "aws_knowledge.v1", Kind: Hosted, Endpoints: mcp("https://knowledge-mcp.global.api.aws")},
 		Entry{Key: "cloudflare.v1", Kind: Hosted, Endpoints: mcp("https://mcp.cloudflare.com/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "cloudflare_bindings.v1", Kind: Hosted, Endpoints: mcp("https://bindings.mcp.cloudflare.com/mcp"), Credentials: bearer, OAuth: true},
@@ -15,6 +18,7 @@ func Trusted() Table {
 		Entry{Key: "cloudflare_docs.v1", Kind: Hosted, Endpoints: mcp("https://docs.mcp.cloudflare.com/mcp")},
 		Entry{Key: "cloudflare_observability.v1", Kind: Hosted, Endpoints: mcp("https://observability.mcp.cloudflare.com/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "context7.v1", Kind: Hosted, Endpoints: mcp("https://mcp.context7.com/mcp"), Credentials: []CredentialHeader{{Header: "CONTEXT7_API_KEY", Format: "{secret}"}}},
+		Entry{Key: "datadog.v1", Kind: Hosted, Endpoints: mcp("https://mcp.datadoghq.com/api/unstable/mcp-server/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "deepwiki.v1", Kind: Hosted, Endpoints: mcp("https://mcp.deepwiki.com/mcp")},
 		Entry{Key: "exa.v1", Kind: Hosted, Endpoints: mcp("https://mcp.exa.ai/mcp"), Credentials: []CredentialHeader{{Header: "x-api-key", Format: "{secret}"}}},
 		Entry{Key: "firecrawl.v1", Kind: Hosted, Endpoints: mcp("https://mcp.firecrawl.dev/v2/mcp"), Credentials: bearer},
@@ -23,13 +27,20 @@ func Trusted() Table {
 		}, Credentials: bearer, OAuth: true},
 		Entry{Key: "google_maps.v1", Kind: Hosted, Endpoints: mcp("https://mapstools.googleapis.com/mcp"), Credentials: []CredentialHeader{{Header: "X-Goog-Api-Key", Format: "{secret}"}}},
 		Entry{Key: "huggingface.v1", Kind: Hosted, Endpoints: mcp("https://huggingface.co/mcp"), Credentials: bearer, OAuth: true},
+		Entry{Key: "intercom.v1", Kind: Hosted, Endpoints: map[Role]Endpoint{
+			MCP: {URL: "https://mcp.intercom.com/mcp"}, Authorize: {URL: "https://app.intercom.com/oauth"}, Token: {URL: "https://api.intercom.io/auth/eagle/token"},
+		}, Credentials: bearer, OAuth: true},
+		Entry{Key: "linear.v1", Kind: Hosted, Endpoints: mcp("https://mcp.linear.app/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "microsoft_learn.v1", Kind: Hosted, Endpoints: mcp("https://learn.microsoft.com/api/mcp")},
+		Entry{Key: "monday.v1", Kind: Hosted, Endpoints: mcp("https://mcp.monday.com/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "neon.v1", Kind: Hosted, Endpoints: mcp("https://mcp.neon.tech/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "pagerduty.v1", Kind: Hosted, Endpoints: mcp("https://mcp.pagerduty.com/mcp"), Credentials: []CredentialHeader{{Header: "Authorization", Format: "Token token={secret}"}}},
+		Entry{Key: "paypal.v1", Kind: Hosted, Endpoints: mcp("https://mcp.paypal.com/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "posthog.v1", Kind: Hosted, Endpoints: mcp("https://mcp.posthog.com/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "postman.v1", Kind: Hosted, Endpoints: mcp("https://mcp.postman.com/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "render.v1", Kind: Hosted, Endpoints: mcp("https://mcp.render.com/mcp"), Credentials: bearer},
 		Entry{Key: "sentry.v1", Kind: Hosted, Endpoints: mcp("https://mcp.sentry.dev/mcp"), Credentials: []CredentialHeader{{Header: "Authorization", Format: "Sentry-Bearer {secret}"}}, OAuth: true},
+		Entry{Key: "stripe.v1", Kind: Hosted, Endpoints: mcp("https://mcp.stripe.com"), Credentials: bearer, OAuth: true},
 		Entry{Key: "supabase.v1", Kind: Hosted, Endpoints: mcp("https://mcp.supabase.com/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "tavily.v1", Kind: Hosted, Endpoints: mcp("https://mcp.tavily.com/mcp/"), Credentials: bearer, OAuth: true},
 
