@@ -5,9 +5,16 @@ func Trusted() Table {
 	bearer := []CredentialHeader{{Header: "Authorization", Format: "Bearer {secret}"}}
 	return tableOf(
 		Entry{Key: "airtable.v1", Kind: Hosted, Endpoints: mcp("https://mcp.airtable.com/mcp"), Credentials: bearer, OAuth: true},
+		Entry{Key: "asana.v1", Kind: Hosted, Endpoints: map[Role]Endpoint{
+			MCP: {URL: "https://mcp.asana.com/v2/mcp"}, Authorize: {URL: "https://app.asana.com/-/oauth_authorize"}, Token: {URL: "https://app.asana.com/-/oauth_token"}, Revoke: {URL: "https://app.asana.com/-/oauth_revoke"},
+		}, OAuth: true},
 		Entry{Key: "atlassian.v1", Kind: Hosted, Endpoints: mcp("https://mcp.atlassian.com/v1/mcp/authv2"), OAuth: true},
 		Entry{Key: "atlassian_service.v1", Kind: Hosted, Endpoints: mcp("https://mcp.atlassian.com/v1/mcp"), Credentials: bearer},
 		Entry{Key: "aws_knowledge.v1", Kind: Hosted, Endpoints: mcp("https://knowledge-mcp.global.api.aws")},
+		Entry{Key: "box.v1", Kind: Hosted, Endpoints: map[Role]Endpoint{
+			MCP: {URL: "https://mcp.box.com"}, Authorize: {URL: "https://account.box.com/api/oauth2/authorize"}, Token: {URL: "https://api.box.com/oauth2/token"},
+		}, OAuth: true},
+		Entry{Key: "buildkite.v1", Kind: Hosted, Endpoints: mcp("https://mcp.buildkite.com/mcp"), OAuth: true},
 		Entry{Key: "cloudflare.v1", Kind: Hosted, Endpoints: mcp("https://mcp.cloudflare.com/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "cloudflare_bindings.v1", Kind: Hosted, Endpoints: mcp("https://bindings.mcp.cloudflare.com/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "cloudflare_browser.v1", Kind: Hosted, Endpoints: mcp("https://browser.mcp.cloudflare.com/mcp"), Credentials: bearer, OAuth: true},
@@ -25,7 +32,15 @@ func Trusted() Table {
 		Entry{Key: "github.v1", Kind: Hosted, Endpoints: map[Role]Endpoint{
 			MCP: {URL: "https://api.githubcopilot.com/mcp/"}, Authorize: {URL: "https://github.com/login/oauth/authorize"}, Token: {URL: "https://github.com/login/oauth/access_token"},
 		}, Credentials: bearer, OAuth: true},
+		Entry{Key: "gitlab.v1", Kind: Hosted, Endpoints: mcp("https://gitlab.com/api/v4/mcp"), OAuth: true},
+		Entry{Key: "gmail.v1", Kind: Hosted, Endpoints: google("https://gmailmcp.googleapis.com/mcp/v1"), OAuth: true},
+		Entry{Key: "google_bigquery.v1", Kind: Hosted, Endpoints: google("https://bigquery.googleapis.com/mcp"), OAuth: true},
+		Entry{Key: "google_calendar.v1", Kind: Hosted, Endpoints: google("https://calendarmcp.googleapis.com/mcp/v1"), OAuth: true},
+		Entry{Key: "google_drive.v1", Kind: Hosted, Endpoints: google("https://drivemcp.googleapis.com/mcp/v1"), OAuth: true},
 		Entry{Key: "google_maps.v1", Kind: Hosted, Endpoints: mcp("https://mapstools.googleapis.com/mcp"), Credentials: []CredentialHeader{{Header: "X-Goog-Api-Key", Format: "{secret}"}}},
+		Entry{Key: "hubspot.v1", Kind: Hosted, Endpoints: map[Role]Endpoint{
+			MCP: {URL: "https://mcp.hubspot.com"}, Authorize: {URL: "https://mcp.hubspot.com/oauth/authorize/user"}, Token: {URL: "https://mcp.hubspot.com/oauth/v3/token"},
+		}, OAuth: true},
 		Entry{Key: "huggingface.v1", Kind: Hosted, Endpoints: mcp("https://huggingface.co/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "intercom.v1", Kind: Hosted, Endpoints: map[Role]Endpoint{
 			MCP: {URL: "https://mcp.intercom.com/mcp"}, Authorize: {URL: "https://app.intercom.com/oauth"}, Token: {URL: "https://api.intercom.io/auth/eagle/token"},
@@ -34,12 +49,16 @@ func Trusted() Table {
 		Entry{Key: "microsoft_learn.v1", Kind: Hosted, Endpoints: mcp("https://learn.microsoft.com/api/mcp")},
 		Entry{Key: "monday.v1", Kind: Hosted, Endpoints: mcp("https://mcp.monday.com/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "neon.v1", Kind: Hosted, Endpoints: mcp("https://mcp.neon.tech/mcp"), Credentials: bearer, OAuth: true},
+		Entry{Key: "notion.v1", Kind: Hosted, Endpoints: mcp("https://mcp.notion.com/mcp"), OAuth: true},
 		Entry{Key: "pagerduty.v1", Kind: Hosted, Endpoints: mcp("https://mcp.pagerduty.com/mcp"), Credentials: []CredentialHeader{{Header: "Authorization", Format: "Token token={secret}"}}},
 		Entry{Key: "paypal.v1", Kind: Hosted, Endpoints: mcp("https://mcp.paypal.com/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "posthog.v1", Kind: Hosted, Endpoints: mcp("https://mcp.posthog.com/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "postman.v1", Kind: Hosted, Endpoints: mcp("https://mcp.postman.com/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "render.v1", Kind: Hosted, Endpoints: mcp("https://mcp.render.com/mcp"), Credentials: bearer},
 		Entry{Key: "sentry.v1", Kind: Hosted, Endpoints: mcp("https://mcp.sentry.dev/mcp"), Credentials: []CredentialHeader{{Header: "Authorization", Format: "Sentry-Bearer {secret}"}}, OAuth: true},
+		Entry{Key: "slack.v1", Kind: Hosted, Endpoints: map[Role]Endpoint{
+			MCP: {URL: "https://mcp.slack.com/mcp"}, Authorize: {URL: "https://slack.com/oauth/v2_user/authorize"}, Token: {URL: "https://slack.com/api/oauth.v2.user.access"},
+		}, OAuth: true},
 		Entry{Key: "stripe.v1", Kind: Hosted, Endpoints: mcp("https://mcp.stripe.com"), Credentials: bearer, OAuth: true},
 		Entry{Key: "supabase.v1", Kind: Hosted, Endpoints: mcp("https://mcp.supabase.com/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "tavily.v1", Kind: Hosted, Endpoints: mcp("https://mcp.tavily.com/mcp/"), Credentials: bearer, OAuth: true},
@@ -52,3 +71,11 @@ func Trusted() Table {
 
 // mcp is the one endpoint of a server that has no other, or names the rest by itself.
 func mcp(url string) map[Role]Endpoint { return map[Role]Endpoint{MCP: {URL: url}} }
+
+// google is one of Google's MCP servers, with the authorization server all of them share.
+func google(url string) map[Role]Endpoint {
+	return map[Role]Endpoint{
+		MCP: {URL: url}, Authorize: {URL: "https://accounts.google.com/o/oauth2/v2/auth"}, Token: {URL: "https://oauth2.googleapis.com/token"},
+		Revoke: {URL: "https://oauth2.googleapis.com/revoke"},
+	}
+}
