@@ -156,3 +156,15 @@ func TestEventuallyAsksAgainUntilItHolds(t *testing.T) {
 		t.Errorf("asked %d times", asked)
 	}
 }
+
+func TestWhereTheFolderForThrowawaysLies(t *testing.T) {
+	t.Setenv("TMPDIR", "")
+	if at := Memory(); at != memory && at != os.TempDir() {
+		t.Errorf("it lies in %s", at)
+	}
+	chosen := t.TempDir()
+	t.Setenv("TMPDIR", chosen)
+	if at := Memory(); at != chosen {
+		t.Errorf("with TMPDIR set it lies in %s", at)
+	}
+}

@@ -178,7 +178,8 @@ func (p *place) arguments(throwaway bool) []string {
 	}
 	if throwaway {
 		// On a machine with many cores as many test binaries share one cluster, each with pools of its own.
-		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=500")
+		// What it holds may lie in memory, so the log of its changes is kept short.
+		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=500", "max_wal_size=128MB", "autovacuum=off")
 	}
 	for _, s := range settings {
 		args = append(args, "-c", s)

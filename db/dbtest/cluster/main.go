@@ -3,7 +3,8 @@
 //
 //	go run ./db/dbtest/cluster -- go test ./...
 //
-// It stops the cluster when the command ends and exits as the command did. It never touches a database outside its own folder.
+// It stops the cluster when the command ends, removes it, and exits as the command did. It never touches a database outside its own folder,
+// which lies in memory where there is room.
 package main
 
 import (
@@ -47,7 +48,7 @@ func run(args []string) (code int, err error) {
 	// The terminal's Ctrl-C also reaches the command; it decides, and we stay to clean up after it.
 	interrupted, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer release()
-	cluster, err := dbtest.StartThrowaway(interrupted)
+	cluster, err := dbtest.StartThrowaway(interrupted, dbtest.Memory())
 	if err != nil {
 		return exitCannotRun, err
 	}
