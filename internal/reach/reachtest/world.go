@@ -62,7 +62,7 @@ func New(t *testing.T, upstream http.Handler, catalog fs.FS) *World {
 	t.Cleanup(w.Server.Close)
 	w.Table = w.Moved(w.Server.URL + "/mcp")
 	var err error
-	w.Release, err = release.Build(catalog, w.Table)
+	w.Release, err = release.Build(theCRM(t, catalog, func(text string) string { return text }), w.Table)
 	must(t, err)
 	keys, err := secret.Generate()
 	must(t, err)
@@ -142,12 +142,21 @@ func (w *World) Grant(pinned ...policy.Pinned) {
 // Edited is a catalog of the CRM alone, with one passage of its manifest written otherwise.
 func Edited(t *testing.T, catalog fs.FS, passage, by string) fs.FS {
 	t.Helper()
-	raw, err := fs.ReadFile(catalog, "sandbox-crm.toml")
+	return theCRM(t, catalog, func(text string) string {
+		if strings.Count(text, passage) != 1 {
+			t.Fatalf("the manifest does not hold %q once", passage)
+		}
+		return strings.Replace(text, passage, by, 1)
+	})
+}
+
+// theCRM leaves the rest of a catalog out: a test that needs one manifest need not read a hundred.
+func theCRM(t *testing.T, catalog fs.FS, edit func(string) string) fs.FS {
+	t.Helper()
+	const file = "sandbox-crm.toml"
+	raw, err := fs.ReadFile(catalog, file)
 	must(t, err)
-	if strings.Count(string(raw), passage) != 1 {
-		t.Fatalf("the manifest does not hold %q once", passage)
-	}
-	return fstest.MapFS{"sandbox-crm.toml": {Data: []byte(strings.Replace(string(raw), passage, by, 1))}}
+	return fstest.MapFS{file: {Data: []byte(edit(string(raw)))}}
 }
 
 // Call is an action of the connection that has this tool called with these arguments.
