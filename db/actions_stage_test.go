@@ -398,7 +398,10 @@ func TestNothingOfAnotherOrganizationExistsForActions(t *testing.T) {
 			_, err := s.actions.Reconcile(ctx, s.other, a.ID, 1, action.Probed{Found: true})
 			return err
 		},
-		"claim":         func() error { _, err := s.actions.Claim(ctx, s.other, a.ID, action.Ready{Definition: a.Definition, Destination: address}); return err },
+		"claim": func() error {
+			_, err := s.actions.Claim(ctx, s.other, a.ID, action.Ready{Definition: a.Definition, Destination: address})
+			return err
+		},
 		"read":          func() error { _, err := s.actions.Action(ctx, s.other, a.ID); return err },
 		"story":         func() error { _, _, err := s.actions.Story(ctx, s.other, a.ID); return err },
 		"cancel by run": func() error { _, err := s.actions.CancelByRun(ctx, s.other, s.run.Run.ID, a.ID); return err },
