@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -11,6 +12,7 @@ import (
 	"countersign/internal/connector"
 	"countersign/internal/identity"
 	"countersign/internal/installation"
+	"countersign/internal/manifest"
 	"countersign/internal/policy"
 	"countersign/internal/registry"
 )
@@ -107,7 +109,7 @@ func complete(ctx context.Context, q *rows.Queries, c rows.Connection) (installa
 	return all[0], nil
 }
 
-// completed adds settings and snapshot to connections.
+// completed adds settings, snapshot and granted scopes to connections.
 func completed(ctx context.Context, q *rows.Queries, found []rows.Connection) ([]installation.Connection, error) {
 	ids := make([]string, len(found))
 	for i, c := range found {
@@ -127,7 +129,16 @@ func completed(ctx context.Context, q *rows.Queries, found []rows.Connection) ([
 			Tool: p.Tool, Digest: p.Digest, Recipe: int(p.Recipe), Effect: policy.Effect(p.Effect), Destructive: p.Destructive,
 		})
 	}
-	return connectionsOf(found, settings, granted)
+	out, err := connectionsOf(found, settings, granted)
+	if err != nil || !slices.ContainsFunc(found, func(c rows.Connection) bool { return c.Contract == string(manifest.OAuth2) }) {
+		return out, err
+	}
+	consents, err := q.ConsentScopeList(ctx, ids)
+	for _, n := range consents {
+		i := slices.Index(ids, n.ConnectionID)
+		out[i].Granted, out[i].Refused = n.Granted, n.Refused
+	}
+	return out, err
 }
 
 func connectionsOf(found []rows.Connection, settings []rows.ConnectionSetting, granted map[string][]policy.Pinned) ([]installation.Connection, error) {

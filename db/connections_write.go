@@ -181,6 +181,9 @@ func (s Connections) End(ctx context.Context, c installation.Connection, state i
 		if _, err := t.q.CredentialShred(ctx, row.ID); err != nil {
 			return row, err
 		}
+		if err := t.q.ConsentForget(ctx, row.ID); err != nil {
+			return row, err
+		}
 		after, err := t.q.ConnectionSetState(ctx, string(state), row.ID, row.Version)
 		if err != nil {
 			return row, err

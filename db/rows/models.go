@@ -119,6 +119,33 @@ type ConnectionSetting struct {
 	Value        string
 }
 
+type Consent struct {
+	ConnectionID      string
+	OrgID             string
+	ID                string
+	Issuer            string
+	AuthorizeUrl      string
+	TokenUrl          string
+	RevokeUrl         string
+	Resource          string
+	ClientIdentity    string
+	ClientID          string
+	ClientAuth        string
+	Asked             []string
+	Granted           []string
+	PersonID          string
+	PersonName        string
+	GivenAt           time.Time
+	Lost              string
+	CredentialVersion int64
+	IssuedAt          time.Time
+	ExpiresAt         *time.Time
+	Renews            bool
+	RenewingBy        string
+	RenewingUntil     *time.Time
+	Refused           []string
+}
+
 type Credential struct {
 	OrgID        string
 	ConnectionID string

@@ -25,6 +25,7 @@ var depth = map[string]int{
 	"internal/audit": 2, "internal/run": 2, "internal/manifest": 2, "internal/egress": 2, "internal/people": 3, "internal/servicetoken": 3,
 	"internal/release": 3, "internal/credential": 3, "internal/action": 3, "internal/profile": 3,
 	"internal/installation": 4, "internal/provider": 4, "internal/wording": 4,
+	"internal/consent": 5, "internal/consent/consenttest": 6,
 	"internal/provider/providertest": 5, "internal/provider/mcpclient": 5, "internal/capability": 5,
 	"internal/provider/hosted": 6, "internal/reach": 6,
 	"internal/reach/reachtest": 7, "internal/dispatch": 7, "internal/reconcile": 7,

@@ -30,6 +30,10 @@ const (
 	DefinitionHeld       Event = "connection.definition_held"
 	DefinitionAccepted   Event = "connection.definition_accepted"
 	ReadConfirmed        Event = "connection.read_confirmed"
+	ConsentGiven         Event = "connection.consent_given"
+	ConsentLost          Event = "connection.consent_lost"
+	ScopeRefused         Event = "connection.scope_refused" // the service asks for more than was consented to
+	ConsentReturned      Event = "connection.consent_returned"
 
 	ProfileSaved   Event = "profile.saved"
 	ProfileRemoved Event = "profile.removed"

@@ -98,6 +98,9 @@ func (s *Connections) Install(ctx context.Context, by identity.Person, q Setup) 
 		}
 		return Connection{}, err
 	}
+	if made.State == NeedsConsent { // nothing can be tested before a person has signed in at the service
+		return made, nil
+	}
 	return s.test(ctx, made, by)
 }
 
@@ -135,6 +138,9 @@ func (s *Connections) prepare(by identity.Person, m manifest.Manifest, digest st
 	c := Connection{
 		ID: id, Org: by.Org, Key: connector.NewKey(m.Key), Integration: m.Key, Kind: m.Kind, Runtime: m.Runtime,
 		Release: digest, Name: name, State: Active, Destination: destination.URL(), Contract: string(q.Contract), Settings: settings, CreatedBy: by.Display(),
+	}
+	if q.Contract == manifest.OAuth2 {
+		c.State = NeedsConsent
 	}
 	sealed, err := credential.Seal(s.Keys, credential.Place{Org: by.Org, Connection: c.Key}, 1, q.Secrets, destination)
 	return c, sealed, err
@@ -262,6 +268,9 @@ func (s *Connections) ReplaceCredential(ctx context.Context, by identity.Person,
 	m, err := s.Manifest(ctx, c)
 	if err != nil {
 		return Connection{}, err
+	}
+	if c.Contract == string(manifest.OAuth2) {
+		return Connection{}, fault.New(fault.Conflict, fault.CodeConflict, "Nothing is typed in for this connection: a person signs in at the service.", "Sign in again from the connection's page.")
 	}
 	if err := checkSecrets(m, manifest.Contract(c.Contract), values); err != nil {
 		return Connection{}, err

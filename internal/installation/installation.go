@@ -8,6 +8,7 @@ import (
 
 	"countersign/internal/connector"
 	"countersign/internal/identity"
+	"countersign/internal/manifest"
 	"countersign/internal/policy"
 	"countersign/internal/registry"
 )
@@ -40,6 +41,8 @@ type Connection struct {
 	Destination string            // address fixed when it was connected
 	Contract    string            // id of the manifest's auth contract in use
 	Settings    map[string]string // resource settings
+	Granted     []string          // scopes as a person granted them; only where the contract is consent
+	Refused     []string          // scopes the service asked for beyond them, by its own words
 	Health      Health
 	CreatedBy   string
 	CreatedAt   time.Time
@@ -83,19 +86,23 @@ type Finding struct {
 type Tool struct {
 	Observed
 	Class     policy.Class
-	Listed    bool           // upstream lists it now
-	Pinned    *policy.Pinned // nil: not granted
-	PinnedRaw []byte         // the definition a person accepted
-	Held      bool           // pinned and changed: hidden and refused until accepted
-	New       bool           // appeared after the last save: available, not granted
-	Sentence  string         // the manifest's reviewed sentence, may be empty
+	Listed    bool             // upstream lists it now
+	Pinned    *policy.Pinned   // nil: not granted
+	PinnedRaw []byte           // the definition a person accepted
+	Held      bool             // pinned and changed: hidden and refused until accepted
+	New       bool             // appeared after the last save: available, not granted
+	Sentence  string           // the manifest's reviewed sentence, may be empty
+	Lacks     []manifest.Grant // what a person has to allow at the service before the tool can be chosen
 }
 
 // Candidate is the tool as policy.Select judges it.
 func (t Tool) Candidate() policy.Candidate {
 	problem := t.Problem
-	if !t.Listed {
+	switch {
+	case !t.Listed:
 		problem = "the service does not list it any more."
+	case problem == "" && len(t.Lacks) > 0:
+		problem = "it needs “" + t.Lacks[0].Title + "”, which nobody has allowed at the service yet."
 	}
 	return policy.Candidate{Tool: t.Tool, Digest: t.Digest, Recipe: t.Recipe, Class: t.Class, Held: t.Held, Problem: problem}
 }

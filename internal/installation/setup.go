@@ -64,6 +64,9 @@ func ContractOf(m manifest.Manifest, id manifest.Contract) (credential.Contract,
 	if !ok {
 		return credential.Contract{}, fault.Field("contract", m.Name+" does not offer this way to authenticate.")
 	}
+	if id == manifest.OAuth2 { // nothing is typed in: what authorises is kept by consent
+		return credential.NewContract()
+	}
 	var headers []credential.Header
 	for _, f := range m.FieldsFor(id) {
 		if f.Secret {

@@ -22,6 +22,7 @@ func Merge(c Connection, observed []Observed, raws map[string][]byte, m manifest
 		}
 		t.New = t.Pinned == nil && o.FirstSeen.After(began)
 		t.Sentence = sentence(m, o.Tool)
+		t.Lacks = Lacks(c, m, o.Tool)
 		tools = append(tools, t)
 	}
 	for p := range c.Standing.Snapshot.All() {
@@ -34,6 +35,14 @@ func Merge(c Connection, observed []Observed, raws map[string][]byte, m manifest
 	}
 	slices.SortFunc(tools, func(a, b Tool) int { return strings.Compare(a.Tool, b.Tool) })
 	return tools
+}
+
+// Lacks are the grants without which the service refuses a tool, and which nobody has allowed this connection.
+func Lacks(c Connection, m manifest.Manifest, tool string) []manifest.Grant {
+	if c.Contract != string(manifest.OAuth2) {
+		return nil
+	}
+	return m.Lacks(tool, c.Granted)
 }
 
 // classify judges an observed definition: the manifest's review first, then its annotations as far as their origin is trusted.

@@ -144,6 +144,17 @@ func (c *check) needs(p string, t ToolPolicy) {
 	}
 }
 
+// Lacks are the grants a tool needs whose scopes are not all granted.
+func (m Manifest) Lacks(tool string, granted []string) (out []Grant) {
+	p, _ := m.Policy(tool)
+	for _, id := range p.Needs {
+		if g, ok := m.Grant(id); ok && slices.ContainsFunc(g.Scopes, func(s string) bool { return !slices.Contains(granted, s) }) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
 // Grant returns the manifest's grant of an id.
 func (m Manifest) Grant(id string) (Grant, bool) {
 	for _, g := range m.Grants {

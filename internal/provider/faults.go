@@ -19,10 +19,22 @@ func Unauthorized() *fault.Error {
 		"An admin can renew it on the connection's page.").Wrap(ErrUnauthorized)
 }
 
+// LacksScope begins the provider's code of an outcome that failed for want of scopes; those the upstream named follow.
+const LacksScope = "insufficient_scope"
+
+// ScopeError is ErrScope with the scopes the upstream named; it may name none.
+type ScopeError struct{ Scopes []string }
+
+// Error implements error.
+func (e *ScopeError) Error() string { return ErrScope.Error() }
+
+// Is makes it an ErrScope.
+func (e *ScopeError) Is(target error) bool { return target == ErrScope }
+
 // OutOfScope is the fault for a credential that is valid but not enough.
-func OutOfScope() *fault.Error {
+func OutOfScope(scopes []string) *fault.Error {
 	return fault.New(fault.Unavailable, fault.NeedsConsent, "The service asks for a permission that the credential of this connection lacks.",
-		"An admin can grant it on the connection's page.").Wrap(ErrScope)
+		"An admin can grant it on the connection's page.").Wrap(&ScopeError{scopes})
 }
 
 // Unreachable is the fault for an upstream that cannot be talked to. What is a sentence.

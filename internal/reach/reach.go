@@ -10,6 +10,7 @@ import (
 
 	"github.com/sony/gobreaker/v2"
 
+	"countersign/internal/consent"
 	"countersign/internal/credential"
 	"countersign/internal/egress"
 	"countersign/internal/fault"
@@ -37,6 +38,7 @@ type Lines struct {
 	registry  registry.Table
 	vault     *credential.Vault
 	providers map[registry.Kind]provider.Provider
+	consents  *consent.Keeper // nil: this server keeps none
 
 	mu   sync.Mutex
 	open map[string]*Line // by connection id
@@ -47,12 +49,19 @@ func New(releases Releases, table registry.Table, vault *credential.Vault, provi
 	return &Lines{releases: releases, registry: table, vault: vault, providers: providers, open: map[string]*Line{}}
 }
 
+// Keeping makes the lines of connections that are made by consent. It is called before the first line is opened.
+func (l *Lines) Keeping(k *consent.Keeper) *Lines {
+	l.consents = k
+	return l
+}
+
 // Line is an open way to one connection at one of its versions. Lines are shared by concurrent calls.
 type Line struct {
 	Provider provider.Provider
 	Conn     *provider.Conn
 	Manifest manifest.Manifest
 
+	held    *consent.Held // what authorises it; nil where a static credential does
 	version int
 	list    list
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
@@ -65,6 +74,18 @@ func (l *Lines) Open(ctx context.Context, c installation.Connection) (*Line, err
 		l.drop(c.ID)
 		return nil, err
 	}
+	line, err := l.at(ctx, c)
+	if err != nil || line.held == nil {
+		return line, err
+	}
+	if err := line.held.Ready(ctx); err != nil { // whoever has the line is about to send: now is when the token has to last
+		return nil, err
+	}
+	return line, nil
+}
+
+// at is the line of a connection at its version.
+func (l *Lines) at(ctx context.Context, c installation.Connection) (*Line, error) {
 	l.mu.Lock()
 	line := l.open[c.ID]
 	l.mu.Unlock()
@@ -131,20 +152,37 @@ func (l *Lines) make(ctx context.Context, c installation.Connection) (*Line, err
 	if err != nil {
 		return nil, err
 	}
-	contract, err := installation.ContractOf(m, manifest.Contract(c.Contract))
+	editor, held, err := l.editor(ctx, c, m, destination)
 	if err != nil {
 		return nil, err
 	}
-	authorizer, err := l.vault.Authorizer(ctx, credential.Place{Org: c.Org, Connection: c.Key}, contract, destination)
-	if err != nil {
-		return nil, err
+	if held != nil {
+		p = renewing{p, held, m}
 	}
 	entry, _ := l.registry.Lookup(c.Runtime)
 	settings := provider.Settings{Resources: c.Settings, Probe: probe(m), Timeout: ExecuteTimeout}
 	conn := provider.NewConn(c.Org, c.Key, settings, map[registry.Role]provider.Target{
-		registry.MCP: {Destination: destination, Editor: authorizer, Headers: entry.Headers},
+		registry.MCP: {Destination: destination, Editor: editor, Headers: entry.Headers},
 	})
-	return &Line{Provider: p, Conn: conn, Manifest: m, version: c.Version, breaker: newBreaker()}, nil
+	return &Line{Provider: p, Conn: conn, Manifest: m, held: held, version: c.Version, breaker: newBreaker()}, nil
+}
+
+// editor is what authorises requests: the credential somebody entered, or the newest token of a consent.
+func (l *Lines) editor(ctx context.Context, c installation.Connection, m manifest.Manifest, d egress.Destination) (egress.Editor, *consent.Held, error) {
+	place := credential.Place{Org: c.Org, Connection: c.Key}
+	contract, err := installation.ContractOf(m, manifest.Contract(c.Contract))
+	if err != nil {
+		return nil, nil, err
+	}
+	if auth, _ := m.Contract(manifest.OAuth2); c.Contract == string(manifest.OAuth2) && l.consents != nil {
+		held, err := l.consents.Hold(ctx, place, c.Runtime, c.Destination, auth.OAuth)
+		if err != nil {
+			return nil, nil, err
+		}
+		return held, held, nil
+	}
+	a, err := l.vault.Authorizer(ctx, place, contract, d)
+	return a, nil, err
 }
 
 func (l *Lines) manifest(ctx context.Context, c installation.Connection) (manifest.Manifest, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -57,12 +58,26 @@ func argumentFault(err error) error {
 	return fault.New(fault.Invalid, fault.InvalidArguments, "The arguments of the call are not a JSON object.", "Send one object.").Wrap(err)
 }
 
+// lacksScope reports whether the service says that the credential is valid but not enough (RFC 6750).
+func (a answer) lacksScope() bool { return strings.Contains(a.challenge, "insufficient_scope") }
+
+var challengedScope = regexp.MustCompile(`(?i)\bscope\s*=\s*"([\x21\x23-\x5b\x5d-\x7e ]{1,1000})"`)
+
+// scopes are those the service says it wants.
+func (a answer) scopes() []string {
+	m := challengedScope.FindStringSubmatch(a.challenge)
+	if m == nil {
+		return nil
+	}
+	return strings.Fields(m[1])
+}
+
 // statusFault is the fault for an HTTP status on its own.
 func statusFault(a answer) error {
 	cause := errors.New("HTTP " + strconv.Itoa(a.status))
 	switch {
-	case strings.Contains(a.challenge, "insufficient_scope"):
-		return provider.OutOfScope()
+	case a.lacksScope():
+		return provider.OutOfScope(a.scopes())
 	case a.status == http.StatusUnauthorized:
 		return provider.Unauthorized()
 	case a.status == http.StatusForbidden:

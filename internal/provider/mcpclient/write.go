@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"countersign/internal/action"
@@ -79,6 +80,10 @@ func unsent(err error) action.Outcome {
 func (l link) judge(call provider.Call, a answer, err error, rec egress.Record) action.Outcome {
 	evidence := action.Observed(rec)
 	if o, settled := action.Classify(rec); settled {
+		if o.Kind() == action.OutcomeFailed && a.lacksScope() {
+			return action.Failed(fault.NeedsConsent, "The provider asks for a permission that this connection lacks; nothing was applied.", evidence).
+				WithProviderCode(strings.Join(append([]string{provider.LacksScope}, a.scopes()...), " "))
+		}
 		if a.failure != nil {
 			o = o.WithAnswer(a.failure.asResult()).WithProviderCode(strconv.Itoa(a.failure.Code))
 		}

@@ -4,10 +4,7 @@
 package reachtest
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +15,7 @@ import (
 	"countersign/internal/action"
 	"countersign/internal/connector"
 	"countersign/internal/credential"
+	"countersign/internal/crm/crmtest"
 	"countersign/internal/egress"
 	"countersign/internal/fault"
 	"countersign/internal/identity"
@@ -33,8 +31,8 @@ import (
 
 // What the CRM is to be started with.
 const (
-	Credential = "crm-credential-3b1f8a0c5d7e"
-	Control    = "crm-control-9a2b4c6d8e0f"
+	Credential = crmtest.Bearer
+	Control    = crmtest.Control
 )
 
 // Runtime is the CRM's place in the registry.
@@ -46,6 +44,7 @@ type World struct {
 	Lines      *reach.Lines
 	Upstream   *Watched
 	Server     *httptest.Server
+	crmtest.CRM
 	Table      registry.Table
 	Release    release.Release
 	Credential *Shelf
@@ -60,6 +59,7 @@ func New(t *testing.T, upstream http.Handler, catalog fs.FS) *World {
 	w := &World{t: t, Upstream: &Watched{next: upstream}, Credential: &Shelf{}}
 	w.Server = httptest.NewServer(w.Upstream)
 	t.Cleanup(w.Server.Close)
+	w.CRM = crmtest.CRM{T: t, URL: w.Server.URL, Token: Control}
 	w.Table = w.Moved(w.Server.URL + "/mcp")
 	var err error
 	w.Release, err = release.Build(theCRM(t, catalog, func(text string) string { return text }), w.Table)
@@ -182,49 +182,6 @@ func (w *World) Connection(_ context.Context, org identity.OrgID, key connector.
 		return installation.Connection{}, fault.Absent("connection")
 	}
 	return w.Installed, nil
-}
-
-// Breaks arms one fault of the CRM for the next call of a tool.
-func (w *World) Breaks(tool, mode string) {
-	w.t.Helper()
-	w.control(http.MethodPost, "/faults", `{"tool":"`+tool+`","mode":"`+mode+`"}`)
-}
-
-// Patch changes one definition of the CRM; null takes the tool away.
-func (w *World) Patch(tool, patch string) {
-	w.t.Helper()
-	w.control(http.MethodPost, "/tools", `{"name":"`+tool+`","patch":`+patch+`}`)
-}
-
-// Effect is one entry of the CRM's journal.
-type Effect struct {
-	Tool      string
-	Arguments json.RawMessage
-}
-
-// Journal is what the CRM really did.
-func (w *World) Journal() (out []Effect) {
-	w.t.Helper()
-	must(w.t, json.Unmarshal(w.control(http.MethodGet, "/journal", ""), &out))
-	return out
-}
-
-func (w *World) control(method, path, body string) []byte {
-	w.t.Helper()
-	r, err := http.NewRequestWithContext(context.Background(), method, w.Server.URL+path, strings.NewReader(body))
-	must(w.t, err)
-	r.Header.Set("Authorization", "Bearer "+Control)
-	client := w.Server.Client()
-	res, err := client.Do(r)
-	must(w.t, err)
-	defer res.Body.Close()
-	var out bytes.Buffer
-	_, err = io.Copy(&out, res.Body)
-	must(w.t, err)
-	if res.StatusCode != http.StatusOK {
-		w.t.Fatalf("%s %s: %d %s", method, path, res.StatusCode, out.String())
-	}
-	return out.Bytes()
 }
 
 func must(t *testing.T, err error) {
