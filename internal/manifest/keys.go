@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -147,9 +148,14 @@ func (c *check) has(path string) bool {
 
 // nearest is the field one or two slips away from what was written, or nothing.
 func nearest(word string, s *shape) string {
+	return closest(strings.ToLower(word), slices.Collect(maps.Keys(s.fields)))
+}
+
+// closest is the one of several words that is one or two slips away from what was written, or nothing.
+func closest(word string, among []string) string {
 	best, found := 3, ""
-	for name := range s.fields {
-		if d := distance(strings.ToLower(word), name); d < best || d == best && found != "" && name < found {
+	for _, name := range among {
+		if d := distance(word, name); d < best || d == best && found != "" && name < found {
 			best, found = d, name
 		}
 	}

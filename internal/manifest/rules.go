@@ -60,12 +60,23 @@ func kindRule(c *check) {
 	entry, ok := c.reg.Lookup(c.m.Runtime)
 	switch {
 	case !ok:
-		c.at("runtime", "There is no runtime “"+string(c.m.Runtime)+"” in the trusted registry.",
-			"Use one of "+listed(c.reg.Keys())+", or add an entry to internal/registry/table.go first.")
+		c.at("runtime", "There is no runtime “"+string(c.m.Runtime)+"” in the trusted registry.", knownRuntime(string(c.m.Runtime), c.reg.Keys()))
 	case entry.Kind != c.m.Kind:
 		c.at("kind", "The kind is “"+string(c.m.Kind)+"”, but the runtime “"+string(c.m.Runtime)+"” is “"+string(entry.Kind)+"”.",
 			"Write kind = \""+string(entry.Kind)+"\", or name a runtime of the other kind.")
 	}
+}
+
+// knownRuntime says which runtime was meant, where that is a slip away, and where they all stand.
+func knownRuntime(wrote string, keys []registry.Key) string {
+	names := make([]string, len(keys))
+	for i, k := range keys {
+		names[i] = string(k)
+	}
+	if near := closest(wrote, names); near != "" {
+		return "Write runtime = \"" + near + "\" if that is what was meant, or add an entry to internal/registry/table.go first."
+	}
+	return "Use a key of internal/registry/table.go, or add an entry there first."
 }
 
 func authRule(c *check) {

@@ -108,6 +108,9 @@ func (r Release) Files() []File { return slices.Clone(r.files) }
 // Manifests are the available manifests, sorted by name as people read it.
 func (r Release) Manifests() []manifest.Manifest { return slices.Clone(r.manifests) }
 
+// Size counts the available manifests.
+func (r Release) Size() int { return len(r.manifests) }
+
 // Manifest finds an available manifest by its key.
 func (r Release) Manifest(key string) (manifest.Manifest, bool) {
 	i, ok := r.byKey[key]

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"countersign/catalog"
 	"countersign/internal/manifest"
@@ -24,17 +23,21 @@ func keys(ms []manifest.Manifest) string {
 func TestSearchFindsByNeed(t *testing.T) {
 	r := build(t, catalog.Files())
 	for question, first := range map[string]string{
-		"refund a customer":       "sandbox-crm", // a tool and its sentence
-		"Refunds":                 "sandbox-crm",
-		"crm":                     "sandbox-crm",
-		"watch pages":             "firecrawl",
-		"code samples":            "microsoft-learn",
-		"public github repos":     "deepwiki",
-		"FIRE":                    "firecrawl", // the beginning of a name
-		"context7":                "context7",
-		"documentation workers":   "cloudflare-docs",
-		"resolve-library-id":      "context7", // a tool
-		"delete contact in a crm": "sandbox-crm",
+		"practice refunds":         "sandbox-crm", // a summary
+		"Refunds":                  "paypal",
+		"who is on call":           "pagerduty",
+		"search errors":            "sentry",
+		"build failed":             "cloudflare-builds",
+		"unblock":                  "buildkite", // a tool and its sentence
+		"crm":                      "sandbox-crm",
+		"watch pages":              "firecrawl",
+		"code samples":             "microsoft-learn",
+		"public github repos":      "deepwiki",
+		"FIRE":                     "firecrawl", // the beginning of a name
+		"context7":                 "context7",
+		"documentation cloudflare": "cloudflare-docs",
+		"resolve-library-id":       "context7", // a tool
+		"delete contact in a crm":  "sandbox-crm",
 	} {
 		got := r.Search(release.Query{Text: question})
 		if len(got) == 0 || got[0].Key != first {
@@ -51,24 +54,44 @@ func TestSearchFindsByNeed(t *testing.T) {
 		t.Errorf("filler alone lists %d of %d", len(got), len(r.Manifests()))
 	}
 	// No manifest has both: the ones with most of the words are better than an empty page.
-	if got := r.Search(release.Query{Text: "refund zzzz"}); len(got) == 0 || got[0].Key != "sandbox-crm" {
+	if got := r.Search(release.Query{Text: "practice zzzz"}); len(got) == 0 || got[0].Key != "sandbox-crm" {
 		t.Errorf("half a match finds %s", keys(got))
 	}
 }
 
 func TestSearchFilters(t *testing.T) {
-	r := build(t, catalog.Files())
-	if got := keys(r.Search(release.Query{Category: manifest.Customers})); got != "sandbox-crm" {
-		t.Errorf("customers: %s", got)
-	}
-	if got := r.Search(release.Query{Kind: registry.Git}); len(got) != 0 {
-		t.Errorf("git: %s", keys(got))
-	}
-	if got := keys(r.Search(release.Query{Auth: manifest.Token})); got != "context7 exa firecrawl sandbox-crm" {
-		t.Errorf("token: %s", got)
-	}
-	if got := keys(r.Search(release.Query{Text: "documentation", Auth: manifest.Token, Category: manifest.Knowledge})); !strings.HasPrefix(got, "context7") {
-		t.Errorf("all at once: %s", got)
+	const (
+		keyed = `contract = "token"
+header = "Authorization"
+format = "Bearer {secret}"
+
+[[setup.fields]]
+name = "api_key"
+label = "API key"
+secret = true
+required = true
+goes_to = "token"`
+		open, shelf = `contract = "none"`, `category = "knowledge"`
+	)
+	r := build(t, folder(
+		"desk.toml", desk("desk", "Desk"),
+		"keyed.toml", desk("keyed", "Keyed desk", open, keyed),
+		"library.toml", desk("library", "Library of desks", open, keyed, `category = "customers"`, shelf),
+		"papers.toml", desk("papers", "Papers", `category = "customers"`, shelf),
+	))
+	for _, c := range []struct {
+		q    release.Query
+		want string
+	}{
+		{release.Query{Category: manifest.Customers}, "desk keyed"},
+		{release.Query{Kind: registry.Hosted}, "desk keyed library papers"},
+		{release.Query{Kind: registry.Git}, ""},
+		{release.Query{Auth: manifest.Token}, "keyed library"},
+		{release.Query{Text: "desk", Auth: manifest.Token, Category: manifest.Knowledge}, "library"},
+	} {
+		if got := keys(r.Search(c.q)); got != c.want {
+			t.Errorf("%+v: %s, wanted %s", c.q, got, c.want)
+		}
 	}
 }
 
@@ -101,15 +124,15 @@ func thousand(tb testing.TB) release.Release {
 	return r
 }
 
-func TestSearchOfAThousandIsInstant(t *testing.T) {
+// A question costs what it finds: nothing is parsed, split into words or put in order again for it.
+func TestASearchOfAThousandMakesNothingButItsAnswer(t *testing.T) {
 	r := thousand(t)
-	start := time.Now()
-	got := r.Search(release.Query{Text: "close ticket desk 777"})
-	if took := time.Since(start); took > 250*time.Millisecond {
-		t.Errorf("took %v", took)
+	q := release.Query{Text: "close ticket desk 777"}
+	if got := keys(r.Search(q)); got != "desk-777" {
+		t.Errorf("%s", got)
 	}
-	if len(got) != 1 || got[0].Key != "desk-777" {
-		t.Errorf("%s", keys(got))
+	if made := testing.AllocsPerRun(20, func() { r.Search(q) }); made > 100 {
+		t.Errorf("one question of 1,000 manifests makes %.0f allocations", made)
 	}
 	if got := r.Search(release.Query{Text: strings.Repeat("a b c d e f g ", 100_000)}); len(got) == 0 {
 		t.Error("a huge question finds nothing at all")

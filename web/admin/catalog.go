@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"countersign/internal/credential"
 	"countersign/internal/fault"
@@ -39,8 +40,9 @@ func (p *Catalog) List(r *Request) error {
 		return err
 	}
 	v := views.CatalogView{
-		Release: string(current.Digest()), Query: q, Total: len(current.Manifests()), Left: len(current.Unavailable()), MayInstall: r.Person().May(identity.Manage),
+		Release: string(current.Digest()), Query: q, Total: current.Size(), Left: len(current.Unavailable()), MayInstall: r.Person().May(identity.Manage),
 	}
+	v.Page, _ = strconv.Atoi(r.QueryParam("page")) // anything else is the first
 	for _, m := range current.Search(q) {
 		v.Offers = append(v.Offers, views.Offer{Manifest: m, Installed: installed[m.Key]})
 	}
