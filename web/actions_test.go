@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"countersign/db/dbtest/scene"
 	"countersign/internal/action"
 	"countersign/internal/identity"
 	"countersign/internal/policy"
@@ -86,7 +87,7 @@ func TestDenying(t *testing.T) {
 	d.isIn(a.ID, action.StateStaged)
 	in.presses(a, "deny", "reason", "Ask the <owner> first.").goes(t, "/actions/"+string(a.ID))
 	in.get("/actions/"+string(a.ID)).is(t, http.StatusOK, "Denied. Nothing was sent.", "Ask the &lt;owner&gt; first.", "What would have been sent", "0 of 10 taken; this one was given back").lacks(t, `data-test="approve"`)
-	if got := d.read(a.ID).Reason; got != "Ask the <owner> first." {
+	if got := d.Action(a.ID).Reason; got != "Ask the <owner> first." {
 		t.Errorf("the reason is %q", got)
 	}
 	if len(d.bell.woken) != 0 {
@@ -114,7 +115,7 @@ func TestAPersonDecidesOnWhatTheySaw(t *testing.T) {
 
 func TestWhoMayNotDecide(t *testing.T) {
 	d := newDesk(t)
-	d.sql(`UPDATE people SET roles = '{member,approver}' WHERE email = 'member@harbor.test'`)
+	d.SQL(`UPDATE people SET roles = '{member,approver}' WHERE email = 'member@harbor.test'`)
 	a := d.refund()
 	for email, why := range map[string]string{
 		"member@harbor.test": "This was asked for on your behalf, so somebody else decides.",
@@ -154,7 +155,7 @@ func TestAnotherOrganizationsActionDoesNotExist(t *testing.T) {
 	in.get("/actions?tab=closed&before="+string(a.ID)).is(t, http.StatusOK).lacks(t, string(a.ID))
 	in.get("/runs").is(t, http.StatusOK).lacks(t, "SUP-481")
 	d.isIn(a.ID, action.StateStaged)
-	if l, err := d.runs.Run(t.Context(), d.org.ID, d.run.Run.ID); err != nil || l.Run.EndedAt != nil {
+	if l, err := d.Runs.Run(t.Context(), d.Org.ID, d.run.Run.ID); err != nil || l.Run.EndedAt != nil {
 		t.Errorf("the run was ended from elsewhere: %v", err)
 	}
 }
@@ -162,7 +163,7 @@ func TestAnotherOrganizationsActionDoesNotExist(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	d := newDesk(t)
 	a := d.refund()
-	d.later(a.ID, action.Life+time.Minute)
+	d.Later(a.ID, action.Life+time.Minute)
 	in := d.as("approver@harbor.test")
 	in.get("/actions/"+string(a.ID)).is(t, http.StatusOK, "Expired. Nothing was sent.").lacks(t, `data-test="approve"`)
 	in.get("/actions").is(t, http.StatusOK, "Nothing waits for your signature").lacks(t, string(a.ID))
@@ -187,7 +188,7 @@ func TestCancelling(t *testing.T) {
 func TestAFenceRefusesAnApproval(t *testing.T) {
 	d := newDesk(t)
 	first := d.asks("contacts_create", `{"name":"A","email":"a@example.com"}`, "")
-	d.sql(`DELETE FROM profile_uses`)
+	d.SQL(`DELETE FROM profile_uses`)
 	d.as("approver@harbor.test").presses(first, "approve", "reason", "typed").is(t, http.StatusForbidden, "profile does not allow this tool", "typed", `data-test="approve"`)
 	d.isIn(first.ID, action.StateStaged)
 }
@@ -218,7 +219,7 @@ func TestAnUncertainActionIsSettledByAPerson(t *testing.T) {
 	in.presses(stale, "settle", "answer", "applied", "reason", "seen").is(t, http.StatusConflict, "This changed while you read.")
 	d.isIn(a.ID, action.StateUncertain)
 
-	d.later(a.ID, action.SettleWindow+time.Minute)
+	d.Later(a.ID, action.SettleWindow+time.Minute)
 	in.get("/actions/"+string(a.ID)).is(t, http.StatusOK, "no longer, since").lacks(t, "Opens at ", `value="not_applied" disabled`)
 	in.presses(a, "settle", "answer", "not_applied", "reason", "no refund listed").goes(t, "/actions/"+string(a.ID))
 	in.get("/actions/"+string(a.ID)).is(t, http.StatusOK, "Recorded: it did not happen.", "Not done.", "A person looked it up and recorded it.")
@@ -253,13 +254,13 @@ func TestTheInboxIsAFragmentForItself(t *testing.T) {
 
 func TestClosedActionsArePaged(t *testing.T) {
 	d := newDesk(t)
-	d.sql(`UPDATE runs SET budget = 100`)
+	d.SQL(`UPDATE runs SET budget = 100`)
 	in := d.as("approver@harbor.test")
 	seen := map[string]bool{}
 	for range 53 {
 		a := d.asks("contacts_create", `{"name":"`+identity.NewID("n_")+`","email":"a@example.com"}`, "")
-		_, err := d.actions.CancelByRun(t.Context(), d.org.ID, d.run.Run.ID, a.ID)
-		d.must(err)
+		_, err := d.Actions.CancelByRun(t.Context(), d.Org.ID, d.run.Run.ID, a.ID)
+		d.Must(err)
 		seen[string(a.ID)] = true
 	}
 	first := in.get("/actions?tab=closed").is(t, http.StatusOK, "50 actions")
@@ -281,16 +282,16 @@ func TestARunSaysWhatItCanDoAndWhy(t *testing.T) {
 	in.get("/runs").is(t, http.StatusOK, "SUP-481", "1 run can call tools right now.")
 	in.get(path).is(t, http.StatusOK, "What can it do right now, and why", "Right now: 1 tool only reads, 2 ask a person.", "It changes something, so a person decides.", "It only reads.", string(a.ID), "€240.00</span> to contact c_1042").lacks(t, `data-test="end-run"`)
 
-	d.sql(`UPDATE profile_uses SET tools = '{contacts_search,refund_issue}'`)
+	d.SQL(`UPDATE profile_uses SET tools = '{contacts_search,refund_issue}'`)
 	in.get(path).is(t, http.StatusOK, "The profile leaves this tool out.")
-	d.sql(`UPDATE profile_uses SET tools = NULL, mode = 'read_only'`)
+	d.SQL(`UPDATE profile_uses SET tools = NULL, mode = 'read_only'`)
 	in.get(path).is(t, http.StatusOK, "The profile makes this connection read only.", "The profile narrows the connection&#39;s own mode.")
-	d.sql(`UPDATE profile_uses SET mode = NULL`)
-	d.sql(`UPDATE runs SET budget = 1`)
+	d.SQL(`UPDATE profile_uses SET mode = NULL`)
+	d.SQL(`UPDATE runs SET budget = 1`)
 	in.get(path).is(t, http.StatusOK, "budget of consequential actions is used up.")
-	narrowed, err := policy.NewSnapshot([]policy.Pinned{{Tool: "contacts_search", Digest: "changed", Recipe: 1, Effect: policy.Read}})
-	d.must(err)
-	d.save(policy.Standing{Mode: policy.AskUserOnWrite, Snapshot: narrowed}, map[string][]byte{"contacts_search": []byte(`{}`)})
+	changed := scene.Search
+	changed.Digest = "changed"
+	d.grant(changed)
 	in.get(path).is(t, http.StatusOK, "The connection does not grant it any more.", "held back until a person has reviewed it")
 
 	chat := d.mint(run.Order{Surface: policy.Chat})

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"testing"
 
-	"countersign/db"
+	"countersign/db/dbtest/scene"
 	"countersign/internal/action"
 	"countersign/internal/audit"
 	"countersign/internal/identity"
@@ -14,13 +14,12 @@ import (
 )
 
 func (d *desk) group(name string, members ...identity.Person) {
-	d.t.Helper()
-	g := people.Group{Org: d.org.ID, Name: name}
+	d.T.Helper()
+	g := people.Group{Org: d.Org.ID, Name: name}
 	for _, m := range members {
 		g.Members = append(g.Members, m.ID)
 	}
-	e := audit.Entry{Org: d.org.ID, Actor: audit.Operator, Event: audit.GroupSaved, Object: audit.Object{Kind: "group", ID: name}}
-	d.must(db.Groups{DB: d.db}.SaveGroup(d.t.Context(), g, e))
+	d.Must(d.Groups.SaveGroup(d.T.Context(), g, scene.Note(d.Org.ID, audit.GroupSaved, "group", name)))
 }
 
 func tick(a action.Action) string {
@@ -79,7 +78,7 @@ func TestDenyingTogetherAndWhoMayNot(t *testing.T) {
 	d.as("second@harbor.test").post("/actions/batch/deny", members...).goes(t, "/actions")
 	for _, x := range []action.Action{a, b} {
 		d.isIn(x.ID, action.StateDenied)
-		if got := d.read(x.ID); got.Reason != "Ask on Monday." {
+		if got := d.Action(x.ID); got.Reason != "Ask on Monday." {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -87,9 +86,9 @@ func TestDenyingTogetherAndWhoMayNot(t *testing.T) {
 
 func TestTwoSignatures(t *testing.T) {
 	d := newDesk(t)
-	d.group("finance", d.people[identity.Approver], d.second)
-	third := d.person(d.org, "third@harbor.test", identity.Approver)
-	d.sql(`UPDATE profile_uses SET approvers = 'finance', signatures = 2, daily_actions = 5, daily_amount = 10000000, daily_currency = 'EUR'`)
+	d.group("finance", d.People[identity.Approver], d.second)
+	third := d.Person("third@harbor.test", identity.Approver)
+	d.SQL(`UPDATE profile_uses SET approvers = 'finance', signatures = 2, daily_actions = 5, daily_amount = 10000000, daily_currency = 'EUR'`)
 	a := d.spending(24000)
 	one, two, out := d.as("approver@harbor.test"), d.as("second@harbor.test"), d.as(third.Email)
 	path := "/actions/" + string(a.ID)
@@ -115,28 +114,22 @@ func TestTwoSignatures(t *testing.T) {
 
 // spending stages a refund whose amount is counted, as the gateway does.
 func (d *desk) spending(cents int) action.Action {
-	d.t.Helper()
-	raw, err := action.Arguments([]byte(`{"contact_id":"c_1042","amount_cents":` + strconv.Itoa(cents) + `,"reason":"Parcel lost"}`))
-	d.must(err)
-	spends, err := manifest.Money{Argument: "amount_cents", Currency: "EUR", MinorUnits: 2}.In(raw)
-	d.must(err)
-	const tool = "refund_issue"
-	a, _, err := d.actions.Stage(d.t.Context(), action.Proposal{
-		Org: d.org.ID, Run: d.run.Run.ID, Connection: d.connection.Key, Tool: tool, Definition: definitions[tool], Arguments: raw, Destination: crmAddress, Spends: spends,
-		ArgsDigest: action.Digest(d.connection.Key, tool, definitions[tool], crmAddress, raw), Key: action.DerivedKey(d.run.Run.ID, d.connection.Key, tool, raw),
-	})
-	d.must(err)
-	return a
+	d.T.Helper()
+	p := d.Proposal(d.run, d.connection, "refund_issue", `{"contact_id":"c_1042","amount_cents":`+strconv.Itoa(cents)+`,"reason":"Parcel lost"}`)
+	var err error
+	p.Spends, err = manifest.Money{Argument: "amount_cents", Currency: "EUR", MinorUnits: 2}.In(p.Arguments)
+	d.Must(err)
+	return d.Stage(p)
 }
 
 func TestGroupsJourney(t *testing.T) {
 	d := newDesk(t)
 	in := d.as("admin@harbor.test")
-	approver := string(d.people[identity.Approver].ID)
+	approver := string(d.People[identity.Approver].ID)
 	in.get("/people").is(t, http.StatusOK, `href="/people/groups"`)
 	in.get("/people/groups").is(t, http.StatusOK, "No groups yet", "approver@harbor.test", "second@harbor.test").lacks(t, "auditor@harbor.test", "owner@elsewhere.test")
 	in.post("/people/groups", "version", "0", "name", "Bad Name").is(t, http.StatusUnprocessableEntity, "lower-case letters", "1 to 100 members", `value="Bad Name"`)
-	in.post("/people/groups", "version", "0", "name", "finance", "members", string(d.people[identity.Admin].ID)).is(t, http.StatusUnprocessableEntity, "approver or the owner role")
+	in.post("/people/groups", "version", "0", "name", "finance", "members", string(d.People[identity.Admin].ID)).is(t, http.StatusUnprocessableEntity, "approver or the owner role")
 	in.post("/people/groups", "version", "0", "name", "finance", "members", approver).goes(t, "/people/groups")
 	in.post("/people/groups", "version", "0", "name", "finance", "members", approver).is(t, http.StatusConflict, "already")
 	version := in.get("/people/groups").is(t, http.StatusOK, "No profile asks it.").between(t, `name="version" value="`, `"`)
@@ -145,17 +138,17 @@ func TestGroupsJourney(t *testing.T) {
 	d.as("approver@harbor.test").get("/people/groups").is(t, http.StatusForbidden)
 	d.as("owner@elsewhere.test").get("/people/groups").is(t, http.StatusOK).lacks(t, "finance")
 
-	d.sql(`UPDATE profile_uses SET approvers = 'finance'`)
+	d.SQL(`UPDATE profile_uses SET approvers = 'finance'`)
 	version = in.get("/people/groups").is(t, http.StatusOK, "Asked by the profile support.").between(t, `name="version" value="`, `"`)
 	in.post("/people/groups/remove", "version", version, "name", "finance").is(t, http.StatusConflict, "A profile asks the group")
-	d.sql(`UPDATE profile_uses SET approvers = NULL`)
+	d.SQL(`UPDATE profile_uses SET approvers = NULL`)
 	in.post("/people/groups/remove", "version", version, "name", "finance").goes(t, "/people/groups")
 	in.post("/people/groups/remove", "version", version, "name", "finance").is(t, http.StatusNotFound)
 }
 
 func TestTheLimitsOfAProfile(t *testing.T) {
 	d := newDesk(t)
-	d.group("finance", d.people[identity.Approver], d.second)
+	d.group("finance", d.People[identity.Approver], d.second)
 	in, key := d.as("admin@harbor.test"), d.connection.Key.String()
 	version := in.get("/profiles/support").is(t, http.StatusOK, "Limits and approvers", "The group finance", "How many must sign").between(t, `name="version" value="`, `"`)
 	save := func(more ...string) page {
@@ -168,8 +161,8 @@ func TestTheLimitsOfAProfile(t *testing.T) {
 	save("approvers."+key, "nobody").is(t, http.StatusUnprocessableEntity, "There is no group “nobody”")
 	save("approvers."+key, "finance", "signatures."+key, "3").is(t, http.StatusUnprocessableEntity, "3 people of the group “finance” would have to sign, and it has 2")
 	save("actions."+key, "25", "amount."+key, "1000.50", "currency."+key, "eur", "approvers."+key, "finance", "signatures."+key, "1", "quorum."+key, "2 refund_issue", "quorum."+key, "", "quorum."+key, "3 contacts_search").goes(t, "/profiles/support")
-	p, err := db.Profiles{DB: d.db}.Profile(t.Context(), d.org.ID, "support")
-	d.must(err)
+	p, err := d.Profiles.Profile(t.Context(), d.Org.ID, "support")
+	d.Must(err)
 	u := p.Uses[0]
 	if u.DailyActions != 25 || u.DailyAmount != (manifest.Amount{Currency: "EUR", Units: 10_005_000}) || u.Approvers != "finance" || u.SignaturesFor("refund_issue") != 2 || u.SignaturesFor("contacts_create") != 1 || len(u.Quorum) != 1 {
 		t.Errorf("%+v", u)
@@ -186,7 +179,7 @@ func TestWhatNobodyDecidedOnStandsApart(t *testing.T) {
 	a, b := d.twoRefunds()
 	in := d.as("approver@harbor.test")
 	in.presses(a, "deny", "reason", "No.").goes(t, "/actions/"+string(a.ID))
-	d.sqlAsSuper(`UPDATE actions SET requested_at = now() - interval '2 minutes', expires_at = now() - interval '1 second' WHERE id = $1`, b.ID)
+	d.SQLAsSuper(`UPDATE actions SET requested_at = now() - interval '2 minutes', expires_at = now() - interval '1 second' WHERE id = $1`, b.ID)
 	in.get("/").is(t, http.StatusOK, "1 denied, 1 expired undecided, 0 cancelled")
 	in.get("/actions?tab=closed").is(t, http.StatusOK, "Expired undecided", "Nobody decided in time. Nothing was sent.", "Denied by approver@harbor.test: No.")
 	in.get("/actions?tab=closed&end=denied").is(t, http.StatusOK, string(a.ID), "Expired undecided").lacks(t, string(b.ID))

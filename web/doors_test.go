@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"countersign/db"
+	"countersign/db/dbtest/scene"
 	"countersign/internal/audit"
 	"countersign/internal/identity"
 )
@@ -19,7 +19,7 @@ func TestSignInJourney(t *testing.T) {
 
 	b.get("/people").goes(t, "/sign-in?to=%2Fpeople")
 	b.get("/sign-in?to=/people").is(t, http.StatusOK, `name="to" value="/people"`, `data-test="sign-in"`)
-	in := b.post("/sign-in", "email", " Owner@Harbor.test ", "password", password, "to", "/people").goes(t, "/people")
+	in := b.post("/sign-in", "email", " Owner@Harbor.test ", "password", scene.Password, "to", "/people").goes(t, "/people")
 
 	cookie := in.Cookies()[0]
 	if cookie.Name != "countersign" || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" || len(cookie.Value) != 43 || cookie.MaxAge != 0 {
@@ -34,7 +34,7 @@ func TestSignInJourney(t *testing.T) {
 	b.header.Set("Cookie", "countersign="+cookie.Value)
 	b.get("/people").is(t, http.StatusSeeOther)
 
-	if got := s.events(s.org.ID); !slices.Equal(got[:2], []audit.Event{audit.SignedOut, audit.SignedIn}) {
+	if got := s.Events(s.Org.ID); !slices.Equal(got[:2], []audit.Event{audit.SignedOut, audit.SignedIn}) {
 		t.Fatalf("trail: %v", got)
 	}
 }
@@ -45,8 +45,8 @@ func TestEverySignInGetsAValueOfItsOwn(t *testing.T) {
 	planted := strings.Repeat("A", 43)
 	u, _ := url.Parse(s.server.URL)
 	b.http.Jar.SetCookies(u, []*http.Cookie{{Name: "countersign", Value: planted, Path: "/"}})
-	first := b.post("/sign-in", "email", "owner@harbor.test", "password", password).Cookies()[0].Value
-	second := b.post("/sign-in", "email", "owner@harbor.test", "password", password).Cookies()[0].Value
+	first := b.post("/sign-in", "email", "owner@harbor.test", "password", scene.Password).Cookies()[0].Value
+	second := b.post("/sign-in", "email", "owner@harbor.test", "password", scene.Password).Cookies()[0].Value
 	if first == planted || second == first {
 		t.Fatal("a value was kept over a sign-in")
 	}
@@ -57,20 +57,20 @@ func TestEverySignInGetsAValueOfItsOwn(t *testing.T) {
 
 func TestRefusedSignInsReadTheSame(t *testing.T) {
 	s := newSite(t)
-	gone := s.person(s.org, "gone@harbor.test", identity.Member)
-	s.must(db.People{DB: s.db}.SetActive(t.Context(), s.org.ID, gone.ID, false, audit.Entry{Org: s.org.ID, Actor: audit.Operator, Event: audit.PersonDeactivated, Object: audit.Object{Kind: "person", ID: string(gone.ID)}}))
-	s.sql("UPDATE people SET password_hash = '' WHERE email = 'member@harbor.test'")
+	gone := s.Person("gone@harbor.test", identity.Member)
+	s.Must(s.Directory.SetActive(t.Context(), s.Org.ID, gone.ID, false, audit.Entry{Org: s.Org.ID, Actor: audit.Operator, Event: audit.PersonDeactivated, Object: audit.Object{Kind: "person", ID: string(gone.ID)}}))
+	s.SQL("UPDATE people SET password_hash = '' WHERE email = 'member@harbor.test'")
 
 	bodies := map[string]bool{}
 	for _, c := range [][2]string{
 		{"owner@harbor.test", "wrong wrong wrong"},
-		{"nobody@harbor.test", password},
-		{"gone@harbor.test", password},
+		{"nobody@harbor.test", scene.Password},
+		{"gone@harbor.test", scene.Password},
 		{"member@harbor.test", ""},
 		{"owner@harbor.test", ""},
-		{"not an address", password},
+		{"not an address", scene.Password},
 		{"", ""},
-		{strings.Repeat("x", 4000) + "@harbor.test", password},
+		{strings.Repeat("x", 4000) + "@harbor.test", scene.Password},
 	} {
 		began := time.Now()
 		p := s.browser().post("/sign-in", "email", c[0], "password", c[1]).is(t, http.StatusUnprocessableEntity, "That email and password do not match.")
@@ -88,7 +88,7 @@ func TestRefusedSignInsReadTheSame(t *testing.T) {
 	if len(bodies) != 1 {
 		t.Fatalf("%d different answers", len(bodies))
 	}
-	if got := s.events(s.org.ID); got[0] != audit.SignInRefused {
+	if got := s.Events(s.Org.ID); got[0] != audit.SignInRefused {
 		t.Fatalf("trail: %v", got[:3])
 	}
 }
@@ -99,24 +99,24 @@ func TestSignInIsRateLimited(t *testing.T) {
 	for range 5 {
 		b.post("/sign-in", "email", "owner@harbor.test", "password", "wrong wrong wrong").is(t, http.StatusUnprocessableEntity)
 	}
-	p := b.post("/sign-in", "email", "owner@harbor.test", "password", password).is(t, http.StatusTooManyRequests, "Too many tries.", "Wait 15 minutes")
+	p := b.post("/sign-in", "email", "owner@harbor.test", "password", scene.Password).is(t, http.StatusTooManyRequests, "Too many tries.", "Wait 15 minutes")
 	if p.Header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
-	b.post("/sign-in", "email", "admin@harbor.test", "password", password).goes(t, "/")
-	s.sql("UPDATE sign_in_attempts SET at = at - interval '16 minutes'")
-	b.post("/sign-in", "email", "owner@harbor.test", "password", password).goes(t, "/")
+	b.post("/sign-in", "email", "admin@harbor.test", "password", scene.Password).goes(t, "/")
+	s.SQL("UPDATE sign_in_attempts SET at = at - interval '16 minutes'")
+	b.post("/sign-in", "email", "owner@harbor.test", "password", scene.Password).goes(t, "/")
 }
 
 func TestOnlyOwnPathsAreFollowed(t *testing.T) {
 	s := newSite(t)
 	for _, to := range []string{"//evil.test", "https://evil.test/", "/\\evil.test", "/\t/evil.test", "javascript:alert(1)", "evil.test", "/%0d%0aSet-Cookie:x", "///evil.test", "/sign-out"} {
-		got := s.browser().post("/sign-in", "email", "owner@harbor.test", "password", password, "to", to).is(t, http.StatusSeeOther).Header.Get("Location")
+		got := s.browser().post("/sign-in", "email", "owner@harbor.test", "password", scene.Password, "to", to).is(t, http.StatusSeeOther).Header.Get("Location")
 		if got != "/" && got != "/%0d%0aSet-Cookie:x" {
 			t.Errorf("%q led to %q", to, got)
 		}
 	}
-	s.browser().post("/sign-in", "email", "owner@harbor.test", "password", password, "to", "/audit?actor=x&event=a").goes(t, "/audit?actor=x&event=a")
+	s.browser().post("/sign-in", "email", "owner@harbor.test", "password", scene.Password, "to", "/audit?actor=x&event=a").goes(t, "/audit?actor=x&event=a")
 }
 
 func TestNoOrganizationYet(t *testing.T) {
@@ -130,15 +130,15 @@ func TestSessionEnds(t *testing.T) {
 	s := newSite(t)
 	b := s.as("owner@harbor.test")
 	b.get("/").is(t, http.StatusOK)
-	s.sql("UPDATE sessions SET used_at = used_at - interval '61 minutes'")
+	s.SQL("UPDATE sessions SET used_at = used_at - interval '61 minutes'")
 	b.get("/").goes(t, "/sign-in")
 
 	b = s.as("owner@harbor.test")
-	s.sql("UPDATE sessions SET expires_at = now() - interval '1 second'")
+	s.SQL("UPDATE sessions SET expires_at = now() - interval '1 second'")
 	b.get("/").goes(t, "/sign-in")
 
 	b = s.as("member@harbor.test")
-	s.sql("UPDATE people SET active = false WHERE email = 'member@harbor.test'")
+	s.SQL("UPDATE people SET active = false WHERE email = 'member@harbor.test'")
 	b.get("/").goes(t, "/sign-in")
 }
 
@@ -177,7 +177,7 @@ func TestPasswordLinkSignsOutEverywhere(t *testing.T) {
 	s := newSite(t)
 	member := s.as("member@harbor.test")
 	owner := s.as("owner@harbor.test")
-	id := string(s.people[identity.Member].ID)
+	id := string(s.People[identity.Member].ID)
 	first := owner.post("/people/"+id+"/link").is(t, http.StatusOK, "Password link for").between(t, `data-test="invitation-link">`, "<")
 	second := owner.post("/people/"+id+"/link").is(t, http.StatusOK).between(t, `data-test="invitation-link">`, "<")
 	s.browser().get(strings.TrimPrefix(first, s.server.URL)).is(t, http.StatusGone)
@@ -185,8 +185,8 @@ func TestPasswordLinkSignsOutEverywhere(t *testing.T) {
 	s.browser().get(path).is(t, http.StatusOK, "Set a new password").lacks(t, `name="name"`)
 	s.browser().post(path, "password", "a third long sentence").goes(t, "/")
 	member.get("/").goes(t, "/sign-in")
-	s.browser().post("/sign-in", "email", "member@harbor.test", "password", password).is(t, http.StatusUnprocessableEntity)
-	if got := s.events(s.org.ID); !slices.Contains(got, audit.PasswordSet) {
+	s.browser().post("/sign-in", "email", "member@harbor.test", "password", scene.Password).is(t, http.StatusUnprocessableEntity)
+	if got := s.Events(s.Org.ID); !slices.Contains(got, audit.PasswordSet) {
 		t.Fatalf("trail: %v", got)
 	}
 }

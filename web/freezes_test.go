@@ -24,8 +24,8 @@ func TestTheSwitchIsPressedAndLifted(t *testing.T) {
 	d.isIn(a.ID, action.StateStaged)
 	in.post("/freezes", "scope", "organization", "key", "", "reason", "me too").is(t, http.StatusForbidden)
 
-	standing, err := d.actions.Freezes(t.Context(), a.Org)
-	d.must(err)
+	standing, err := d.Actions.Freezes(t.Context(), a.Org)
+	d.Must(err)
 	if len(standing) != 1 || !strings.HasPrefix(string(standing[0].ID), "frz_") {
 		t.Fatalf("%+v", standing)
 	}
@@ -54,8 +54,8 @@ func TestAConnectionAndAProfileHaveTheirOwnSwitch(t *testing.T) {
 		admin.get(path).is(t, http.StatusOK, `data-test="lift"`, "looking into it")
 		admin.get("/settings").is(t, http.StatusOK, `data-test="lift-other"`)
 		d.as("approver@harbor.test").get("/actions/"+string(a.ID)).is(t, http.StatusOK, "Nobody approves while this is frozen.")
-		standing, err := d.actions.Freezes(t.Context(), a.Org)
-		d.must(err)
+		standing, err := d.Actions.Freezes(t.Context(), a.Org)
+		d.Must(err)
 		admin.post("/freezes/"+string(standing[0].ID)+"/lift").goes(t, path)
 	}
 }

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"countersign/db/dbtest/scene"
 	"countersign/internal/identity"
+	"countersign/internal/servicetoken"
 	"countersign/web"
 )
 
@@ -24,7 +26,7 @@ func TestEveryRouteRefusesEveryRoleItMust(t *testing.T) {
 	s := newSite(t)
 	nobody := s.browser()
 	browsers := map[identity.Role]*browser{}
-	for role, p := range s.people {
+	for role, p := range s.People {
 		browsers[role] = s.as(p.Email)
 	}
 	ask := func(b *browser, r web.Route) page {
@@ -44,7 +46,7 @@ func TestEveryRouteRefusesEveryRoleItMust(t *testing.T) {
 		}
 		for role, b := range browsers {
 			p := ask(b, r)
-			may := s.people[role].May(r.Guard().Right)
+			may := s.People[role].May(r.Guard().Right)
 			if refused := p.StatusCode == http.StatusForbidden; refused == may {
 				t.Errorf("%s %s as %s: %d, may %t", r.Method, r.Path, role, p.StatusCode, may)
 			}
@@ -87,7 +89,7 @@ func TestPostsFromOtherSitesAreRefused(t *testing.T) {
 	} {
 		b.header = h
 		b.post("/people", "email", "x@harbor.test", "roles", "owner").is(t, http.StatusForbidden, "Sent from another site")
-		b.post("/sign-in", "email", "owner@harbor.test", "password", password).is(t, http.StatusForbidden)
+		b.post("/sign-in", "email", "owner@harbor.test", "password", scene.Password).is(t, http.StatusForbidden)
 		b.post("/sign-out").is(t, http.StatusForbidden)
 	}
 	b.header = http.Header{}
@@ -187,8 +189,8 @@ func TestHttpsMakesTheCookieBoundToTheHost(t *testing.T) {
 	config.Sessions = sessionsOver(s, true)
 	handlers.Doors.Sessions = config.Sessions
 	h, err := web.New(config, handlers)
-	s.must(err)
-	r := httptest.NewRequest(http.MethodPost, "https://countersign.example/sign-in", strings.NewReader("email=owner%40harbor.test&password="+strings.ReplaceAll(password, " ", "+")))
+	s.Must(err)
+	r := httptest.NewRequest(http.MethodPost, "https://countersign.example/sign-in", strings.NewReader("email=owner%40harbor.test&password="+strings.ReplaceAll(scene.Password, " ", "+")))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
@@ -230,6 +232,10 @@ func TestUnknownAddressesAndMethods(t *testing.T) {
 
 func TestApiAsksForTheScopeOfTheTable(t *testing.T) {
 	s := newSite(t)
+	value := func(scopes ...servicetoken.Scope) string {
+		_, v := s.Token("test", scopes...)
+		return v
+	}
 	for _, r := range web.Routes(s.handlers(s.server.URL)) {
 		scope := r.Guard().Scope
 		if scope == "" {
@@ -246,8 +252,8 @@ func TestApiAsksForTheScopeOfTheTable(t *testing.T) {
 		}
 		ask("").is(t, http.StatusUnauthorized, `"code":"unauthenticated"`)
 		ask("cst_made-up").is(t, http.StatusUnauthorized)
-		ask(s.token(others(scope)...)).is(t, http.StatusForbidden, string(scope))
-		if got := ask(s.token(scope)).StatusCode; got == 401 || got == 403 || got >= 500 {
+		ask(value(others(scope)...)).is(t, http.StatusForbidden, string(scope))
+		if got := ask(value(scope)).StatusCode; got == 401 || got == 403 || got >= 500 {
 			t.Errorf("%s %s with %s: %d", r.Method, r.Path, scope, got)
 		}
 	}

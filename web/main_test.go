@@ -69,7 +69,7 @@ func TestAPanicIsAConstantPage(t *testing.T) {
 	handlers.Overview = nil
 	handlers.Audit = &admin.Audit{} // without its parts: every page of it panics
 	h, err := web.New(s.config(origin), handlers)
-	s.must(err)
+	s.Must(err)
 	in := s.as("auditor@harbor.test")
 	u := in.server.URL
 	req := httptest.NewRequest(http.MethodGet, origin+"/audit", nil)

@@ -10,7 +10,7 @@ import (
 	"testing/fstest"
 
 	"countersign/catalog"
-	"countersign/db"
+	"countersign/db/dbtest/scene"
 	"countersign/internal/audit"
 	"countersign/internal/identity"
 	"countersign/internal/installation"
@@ -21,7 +21,7 @@ import (
 func TestPeopleOfAnotherOrganizationAreAbsent(t *testing.T) {
 	s := newSite(t)
 	b := s.as("owner@harbor.test")
-	alien := "/people/" + string(s.alien.ID)
+	alien := "/people/" + string(s.Stranger.ID)
 	b.get(alien).is(t, http.StatusNotFound, "There is no such person")
 	for _, path := range []string{"/roles", "/deactivate", "/reactivate", "/link"} {
 		b.post(alien+path, "roles", "member").is(t, http.StatusNotFound)
@@ -33,7 +33,7 @@ func TestPeopleOfAnotherOrganizationAreAbsent(t *testing.T) {
 func TestRolesJourney(t *testing.T) {
 	s := newSite(t)
 	owner, admin := s.as("owner@harbor.test"), s.as("admin@harbor.test")
-	at := func(r identity.Role) string { return "/people/" + string(s.people[r].ID) }
+	at := func(r identity.Role) string { return "/people/" + string(s.People[r].ID) }
 
 	member := s.as("member@harbor.test")
 	owner.post(at(identity.Member)+"/roles", "roles", "auditor", "roles", "approver").goes(t, at(identity.Member))
@@ -49,16 +49,16 @@ func TestRolesJourney(t *testing.T) {
 	admin.post(at(identity.Owner)+"/link").is(t, http.StatusForbidden)
 	admin.post(at(identity.Member)+"/roles", "roles", "owner").is(t, http.StatusForbidden)
 	admin.post(at(identity.Admin)+"/roles", "roles", "approver").is(t, http.StatusForbidden)
-	admin.post("/people", "email", "mole@harbor.test", "roles", "owner", "with", "password", "password", password).is(t, http.StatusForbidden)
+	admin.post("/people", "email", "mole@harbor.test", "roles", "owner", "with", "password", "password", scene.Password).is(t, http.StatusForbidden)
 	owner.get("/people").is(t, http.StatusOK).lacks(t, "mole@")
 
 	owner.post(at(identity.Approver)+"/deactivate").goes(t, at(identity.Approver))
 	owner.post(at(identity.Approver)+"/deactivate").goes(t, at(identity.Approver)) // pressed twice
-	s.browser().post("/sign-in", "email", "approver@harbor.test", "password", password).is(t, http.StatusUnprocessableEntity)
+	s.browser().post("/sign-in", "email", "approver@harbor.test", "password", scene.Password).is(t, http.StatusUnprocessableEntity)
 	owner.post(at(identity.Approver)+"/link").is(t, http.StatusConflict, "Reactivate them first")
 	owner.post(at(identity.Approver)+"/reactivate").goes(t, at(identity.Approver))
 	s.as("approver@harbor.test")
-	if got := s.events(s.org.ID); countOf(got, audit.PersonDeactivated) != 1 || countOf(got, audit.PersonReactivated) != 1 {
+	if got := s.Events(s.Org.ID); countOf(got, audit.PersonDeactivated) != 1 || countOf(got, audit.PersonReactivated) != 1 {
 		t.Fatalf("trail: %v", got)
 	}
 }
@@ -79,7 +79,7 @@ func TestAddingPeople(t *testing.T) {
 	p := b.post("/people", "email", "not an address", "name", hostile, "roles", "member", "with", "password", "password", "short secret").is(t, http.StatusUnprocessableEntity,
 		"is not an email address", "&lt;script&gt;", `value="not an address"`)
 	p.lacks(t, "<script>alert", "short secret")
-	b.post("/people", "email", "h@harbor.test", "name", hostile, "roles", "member", "with", "password", "password", password).is(t, http.StatusSeeOther)
+	b.post("/people", "email", "h@harbor.test", "name", hostile, "roles", "member", "with", "password", "password", scene.Password).is(t, http.StatusSeeOther)
 	b.get("/people").is(t, http.StatusOK, "&lt;script&gt;", "U+202E").lacks(t, "<script>alert", "\u202e")
 	b.post("/people", "email", "h@harbor.test", "roles", "member").is(t, http.StatusUnprocessableEntity, "h@harbor.test")
 	b.post("/people", "email", "owner@elsewhere.test", "roles", "member").is(t, http.StatusUnprocessableEntity)
@@ -89,8 +89,8 @@ func TestAddingPeople(t *testing.T) {
 
 func TestProfileJourney(t *testing.T) {
 	s := newSite(t)
-	c := s.connection(s.org, s.publish())
-	theirs := s.connection(s.other, s.publish())
+	c := s.connection(s.Org)
+	theirs := s.connection(s.Other)
 	b, key := s.as("admin@harbor.test"), c.Key.String()
 	b.get("/profiles").is(t, http.StatusOK, "No profiles yet")
 	b.get("/profiles/new").is(t, http.StatusOK, key, "contacts_delete", "Destructive").lacks(t, theirs.Key.String())
@@ -103,8 +103,8 @@ func TestProfileJourney(t *testing.T) {
 
 	p := b.get("/profiles/support").is(t, http.StatusOK, "Support")
 	version := p.between(t, `name="version" value="`, `"`)
-	got, err := db.Profiles{DB: s.db}.Profile(t.Context(), s.org.ID, "support")
-	s.must(err)
+	got, err := s.Profiles.Profile(t.Context(), s.Org.ID, "support")
+	s.Must(err)
 	if len(got.Uses) != 1 || !slices.Equal(got.Uses[0].Tools, []string{"contacts_search"}) || got.Budget != 10 || got.Uses[0].Mode != "read_only" {
 		t.Fatalf("stored: %+v", got)
 	}
@@ -127,8 +127,8 @@ func TestAuditLedger(t *testing.T) {
 	s := newSite(t)
 	auditor := s.as("auditor@harbor.test")
 	for i := range 120 {
-		e := audit.Entry{Org: s.org.ID, Actor: audit.Actor{Kind: audit.ByService, ID: "tok_x", Name: fmt.Sprintf("prog %03d", i)}, Event: audit.RunStarted, Object: audit.Object{Kind: "run", ID: fmt.Sprintf("run_%03d", i)}}
-		s.must(db.Audit{DB: s.db}.Record(t.Context(), e))
+		e := audit.Entry{Org: s.Org.ID, Actor: audit.Actor{Kind: audit.ByService, ID: "tok_x", Name: fmt.Sprintf("prog %03d", i)}, Event: audit.RunStarted, Object: audit.Object{Kind: "run", ID: fmt.Sprintf("run_%03d", i)}}
+		s.Must(s.Trail.Record(t.Context(), e))
 	}
 	first := auditor.get("/audit").is(t, http.StatusOK, "prog 119", "100 entries", "Older").lacks(t, "prog 019", "owner@elsewhere.test")
 	next := strings.ReplaceAll(first.between(t, `href="/audit?before=`, `"`), "&amp;", "&")
@@ -148,14 +148,14 @@ func TestAuditChainIsVerified(t *testing.T) {
 	s := newSite(t)
 	b := s.as("auditor@harbor.test")
 	b.get("/audit").is(t, http.StatusOK, "has not walked the chain")
-	trail := db.Audit{DB: s.db}
+	trail := s.Trail
 	_, err := trail.Seal(t.Context(), s.signer)
-	s.must(err)
+	s.Must(err)
 	b.post("/audit/verify").goes(t, "/audit")
 	b.get("/audit").is(t, http.StatusOK, "Unbroken: ", "entries from the first one on")
 	s.as("owner@elsewhere.test").get("/audit").is(t, http.StatusOK, "has not walked the chain")
 
-	s.sqlAsSuper("UPDATE audit_entries SET actor_name = 'somebody else' WHERE id = (SELECT min(id) FROM audit_entries WHERE org_id = $1)", s.org.ID)
+	s.SQLAsSuper("UPDATE audit_entries SET actor_name = 'somebody else' WHERE id = (SELECT min(id) FROM audit_entries WHERE org_id = $1)", s.Org.ID)
 	b.post("/audit/verify").goes(t, "/audit")
 	b.get("/audit").is(t, http.StatusOK, "The chain is broken", "At position 1", "was edited")
 }
@@ -164,20 +164,20 @@ func TestAuditExportRunsNothing(t *testing.T) {
 	s := newSite(t)
 	names := []string{`=HYPERLINK("http://evil.test","x")`, "+1", "-1", "@SUM(A1)", "\t=1", " =1", "fine, \"quoted\"\nline", "|calc"}
 	for _, n := range names {
-		s.must(db.Audit{DB: s.db}.Record(t.Context(), audit.Entry{
-			Org: s.org.ID, Actor: audit.Actor{Kind: audit.ByService, ID: "tok_x", Name: n}, Event: audit.RunStarted, Object: audit.Object{Kind: "run", ID: n},
+		s.Must(s.Trail.Record(t.Context(), audit.Entry{
+			Org: s.Org.ID, Actor: audit.Actor{Kind: audit.ByService, ID: "tok_x", Name: n}, Event: audit.RunStarted, Object: audit.Object{Kind: "run", ID: n},
 			Facts: []audit.Fact{{Name: "=x", Value: "=y"}},
 		}))
 	}
 	for range 600 { // more than one batch
-		s.must(db.Audit{DB: s.db}.Record(t.Context(), audit.Entry{Org: s.org.ID, Actor: audit.System("filler"), Event: audit.RunEnded, Object: audit.Object{Kind: "run", ID: "run_x"}}))
+		s.Must(s.Trail.Record(t.Context(), audit.Entry{Org: s.Org.ID, Actor: audit.System("filler"), Event: audit.RunEnded, Object: audit.Object{Kind: "run", ID: "run_x"}}))
 	}
 	p := s.as("auditor@harbor.test").get("/audit/export").is(t, http.StatusOK)
 	if h := p.Header; !strings.HasPrefix(h.Get("Content-Disposition"), "attachment; filename=") || !strings.HasPrefix(h.Get("Content-Type"), "text/csv") || h.Get("Cache-Control") != "no-store" {
 		t.Fatalf("headers: %v", h)
 	}
 	rows, err := csv.NewReader(strings.NewReader(p.body)).ReadAll()
-	s.must(err)
+	s.Must(err)
 	if len(rows) < 600+len(names) {
 		t.Fatalf("%d rows", len(rows))
 	}
@@ -203,22 +203,22 @@ func TestReleases(t *testing.T) {
 	s := newSite(t)
 	b := s.as("member@harbor.test")
 	b.get("/releases").is(t, http.StatusOK, "Nothing is published yet")
-	first := s.publish()
+	first := s.Publish()
 	b.get("/releases").is(t, http.StatusOK, first.Short(), "New connections are made from this one")
 	b.get("/releases/"+string(first)).is(t, http.StatusOK, "The first release", "Sandbox CRM", "sandbox-crm")
 
 	files := fstest.MapFS{}
 	entries, err := catalog.Files().ReadDir(".")
-	s.must(err)
+	s.Must(err)
 	for _, e := range entries {
 		data, err := catalog.Files().ReadFile(e.Name())
-		s.must(err)
+		s.Must(err)
 		if e.Name() != "exa.toml" {
 			files[e.Name()] = &fstest.MapFile{Data: data}
 		}
 	}
-	second, err := release.Publish(t.Context(), db.NewReleases(s.db, registry.Trusted()), files, registry.Trusted())
-	s.must(err)
+	second, err := release.Publish(t.Context(), s.Releases(registry.Trusted()), files, registry.Trusted())
+	s.Must(err)
 	b.get("/releases/"+string(second.Digest)).is(t, http.StatusOK, "Removed", "Exa", first.Short())
 	b.get("/releases/"+string(first)).is(t, http.StatusOK, "A newer one is in use")
 	b.get("/releases/sha256:"+strings.Repeat("0", 64)).is(t, http.StatusNotFound)
@@ -240,27 +240,26 @@ func TestSettings(t *testing.T) {
 
 	other := s.as("member@harbor.test")
 	b.post("/settings/password", "current", "wrong wrong wrong", "password", "another long sentence").is(t, http.StatusUnprocessableEntity, "not your current password").lacks(t, "another long sentence")
-	b.post("/settings/password", "current", password, "password", "short").is(t, http.StatusUnprocessableEntity, "12 to 200 characters")
-	b.post("/settings/password", "current", password, "password", "another long sentence").goes(t, "/settings")
+	b.post("/settings/password", "current", scene.Password, "password", "short").is(t, http.StatusUnprocessableEntity, "12 to 200 characters")
+	b.post("/settings/password", "current", scene.Password, "password", "another long sentence").goes(t, "/settings")
 	b.get("/settings").is(t, http.StatusOK, "Your password is changed")
 	other.get("/settings").is(t, http.StatusSeeOther)
 	s.browser().post("/sign-in", "email", "member@harbor.test", "password", "another long sentence").goes(t, "/")
 	for range 5 {
 		b.post("/settings/password", "current", "wrong wrong wrong", "password", "another long sentence")
 	}
-	b.post("/settings/password", "current", "another long sentence", "password", password).is(t, http.StatusTooManyRequests, "Too many tries")
+	b.post("/settings/password", "current", "another long sentence", "password", scene.Password).is(t, http.StatusTooManyRequests, "Too many tries")
 }
 
 func TestOverview(t *testing.T) {
 	s := newSite(t)
 	b := s.as("owner@harbor.test")
 	b.get("/").is(t, http.StatusOK, "All quiet", "Nothing waits", "No run is live", "No action was decided or sent today")
-	c := s.connection(s.org, s.publish())
-	end := audit.Entry{Org: s.org.ID, Actor: audit.Operator, Event: audit.ConnectionDisconnect, Object: audit.Object{Kind: "connection", ID: c.Key.String()}}
-	_, err := db.Connections{DB: s.db}.End(t.Context(), c, installation.Disconnected, end)
-	s.must(err)
+	c := s.connection(s.Org)
+	_, err := s.Connections.End(t.Context(), c, installation.Disconnected, scene.Note(s.Org.ID, audit.ConnectionDisconnect, "connection", c.Key.String()))
+	s.Must(err)
 	b.get("/").is(t, http.StatusOK, "1 thing waits", "Not working", "Sandbox CRM")
 	s.as("owner@elsewhere.test").get("/").is(t, http.StatusOK).lacks(t, "Sandbox CRM")
-	s.sql("ALTER TABLE runs RENAME TO runs_gone")
+	s.SQL("ALTER TABLE runs RENAME TO runs_gone")
 	b.get("/").is(t, http.StatusOK, "This part could not be read", "Sandbox CRM").lacks(t, "runs_gone", "SQLSTATE")
 }

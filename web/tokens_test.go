@@ -6,30 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"countersign/db"
-	"countersign/internal/audit"
 	"countersign/internal/identity"
 	"countersign/internal/servicetoken"
 	"countersign/web/session"
 )
 
 func sessionsOver(s *site, https bool) *session.Keeper {
-	return session.NewKeeper(db.Sessions{DB: s.db}, https)
-}
-
-// token makes a service token of the owner and returns its value.
-func (s *site) token(scopes ...servicetoken.Scope) string {
-	s.t.Helper()
-	names := make([]string, len(scopes))
-	for i, sc := range scopes {
-		names[i] = string(sc)
-	}
-	t, clear, hash, err := servicetoken.New(s.people[identity.Owner], "test", names)
-	s.must(err)
-	e := audit.Entry{Org: s.org.ID, Actor: audit.Operator, Event: audit.TokenCreated, Object: audit.Object{Kind: "token", ID: t.ID}}
-	_, err = db.ServiceTokens{DB: s.db}.SaveToken(s.t.Context(), t, hash, servicetoken.DefaultLife, e)
-	s.must(err)
-	return clear
+	return session.NewKeeper(s.Sessions, https)
 }
 
 // others are all scopes that do not hold this one.
@@ -58,14 +41,14 @@ func TestTokenJourney(t *testing.T) {
 	b.get("/tokens").is(t, http.StatusOK, "…"+value[len(value)-4:], "29 days</time>").lacks(t, value)
 	b.post("/tokens", "id", id, "name", "again", "days", "30", "scopes", "runs:write").is(t, http.StatusConflict).lacks(t, `data-test="token-value"`)
 
-	if _, err := (db.ServiceTokens{DB: s.db}).TokenByHash(t.Context(), servicetoken.Hash(value)); err != nil {
+	if _, err := s.Tokens.TokenByHash(t.Context(), servicetoken.Hash(value)); err != nil {
 		t.Fatal(err)
 	}
 	s.as("owner@elsewhere.test").post("/tokens/"+id+"/revoke").is(t, http.StatusNotFound)
 	b.post("/tokens/"+id+"/revoke").goes(t, "/tokens")
 	b.post("/tokens/"+id+"/revoke").goes(t, "/tokens")
 	b.get("/tokens").is(t, http.StatusOK, "Revoked", "0 service tokens work")
-	if _, err := (db.ServiceTokens{DB: s.db}).TokenByHash(t.Context(), servicetoken.Hash(value)); err == nil {
+	if _, err := s.Tokens.TokenByHash(t.Context(), servicetoken.Hash(value)); err == nil {
 		t.Fatal("a revoked token still works")
 	}
 	b.post("/tokens/nonsense/revoke").is(t, http.StatusNotFound)

@@ -40,14 +40,14 @@ const Runtime registry.Key = "sandbox_crm.v1"
 
 // World is an upstream and a connection that leads there.
 type World struct {
-	Installed  installation.Connection // as the database answers it; a test changes it as people would
-	Lines      *reach.Lines
-	Upstream   *Watched
-	Server     *httptest.Server
-	crmtest.CRM
-	Table      registry.Table
-	Release    release.Release
-	Credential *Shelf
+	crmtest.CRM                         // its control side
+	Installed   installation.Connection // as the database answers it; a test changes it as people would
+	Lines       *reach.Lines
+	Upstream    *Watched
+	Server      *httptest.Server
+	Table       registry.Table
+	Release     release.Release
+	Credential  *Shelf
 
 	t     *testing.T
 	vault *credential.Vault
