@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 
 	"countersign/catalog"
@@ -12,9 +13,12 @@ import (
 	"countersign/internal/release"
 )
 
+// whole is the catalog, checked once for all tests.
+var whole = sync.OnceValues(func() (release.Release, error) { return release.Build(catalog.Files(), registry.Trusted()) })
+
 func built(t *testing.T) release.Release {
 	t.Helper()
-	r, err := release.Build(catalog.Files(), registry.Trusted())
+	r, err := whole()
 	if err != nil {
 		t.Fatalf("the catalog does not pass its own check:\n%v", err)
 	}
