@@ -8,6 +8,7 @@ import (
 
 	"countersign/db/rows"
 	"countersign/internal/action"
+	"countersign/internal/connector"
 	"countersign/internal/fault"
 	"countersign/internal/identity"
 	"countersign/internal/manifest"
@@ -98,6 +99,21 @@ func (s Actions) Day(ctx context.Context, org identity.OrgID, id action.ID) (d a
 		return orAbsent(err, "action")
 	})
 	return d, err
+}
+
+// Days implements action.Ledger.
+func (s Actions) Days(ctx context.Context, org identity.OrgID, profile string) (map[connector.Key]action.Day, error) {
+	out := map[connector.Key]action.Day{}
+	err := s.readOrg(ctx, org, func(tx pgx.Tx) error {
+		found, err := rows.New(tx).ProfileDayList(ctx, string(org), storable(profile))
+		for _, r := range found {
+			out[connector.Key(r.ConnectionKey)] = action.Day{
+				Date: r.Day, Actions: int(r.Actions), Most: int(r.DailyActions), Spent: r.Spent, MostAmount: manifest.Amount{Currency: r.DailyCurrency, Units: r.DailyAmount},
+			}
+		}
+		return err
+	})
+	return out, err
 }
 
 // Ended implements action.Ledger.

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 
+	"countersign/internal/consent"
 	"countersign/internal/identity"
 	"countersign/internal/servicetoken"
 	"countersign/web/admin"
@@ -37,6 +38,7 @@ type Handlers struct {
 	Runs        *admin.Runs
 	Catalog     *admin.Catalog
 	Connections *admin.Connections
+	Consents    *admin.Consents
 	Freezes     *admin.Freezes
 	API         *agent.API
 	Gateway     *Gateway
@@ -44,7 +46,7 @@ type Handlers struct {
 
 // Gateway is what a run's agent reaches with its run token.
 type Gateway struct {
-	MCP, Config http.Handler
+	MCP, Config, Preflight http.Handler
 }
 
 const (
@@ -171,6 +173,14 @@ func Routes(h Handlers) []Route {
 			Route{post, "/connections/:key/retire", with(identity.Manage, c.Retire)},
 		)
 	}
+	if c := h.Consents; c != nil {
+		add(
+			Route{get, "/connections/:key/consent", with(identity.Manage, c.Ask)},
+			Route{post, "/connections/:key/consent", with(identity.Manage, c.Start)},
+			Route{get, consent.CallbackPath, with(identity.Manage, c.Callback)},
+			Route{get, consent.DocumentPath, plain(c.Document())},
+		)
+	}
 	if a := h.API; a != nil {
 		add(
 			Route{get, "/api/openapi.yaml", plain(agent.OpenAPI())},
@@ -188,6 +198,7 @@ func Routes(h Handlers) []Route {
 			Route{Any, "/gateway/mcp", runToken(g.MCP)},
 			Route{Any, "/gateway/mcp/:connection", runToken(g.MCP)},
 			Route{get, "/gateway/config", runToken(g.Config)},
+			Route{get, "/gateway/preflight", runToken(g.Preflight)},
 		)
 	}
 	return routes

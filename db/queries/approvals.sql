@@ -61,6 +61,16 @@ FROM actions a
 LEFT JOIN profile_uses u ON u.org_id = a.org_id AND u.profile = a.profile AND u.connection_key = a.connection_key
 WHERE a.org_id = @org_id AND a.id = @id;
 
+-- name: ProfileDayList :many
+-- ProfileDayList is what is taken today of a profile's limits, for each connection where it has one.
+SELECT u.connection_key, (t.day::timestamp AT TIME ZONE 'UTC')::timestamptz AS day, u.daily_actions, u.daily_amount, u.daily_currency,
+       coalesce(da.used, 0)::bigint AS actions, coalesce(dm.used, 0)::bigint AS spent
+FROM (SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date AS day) t
+JOIN profile_uses u ON u.org_id = @org_id AND u.profile = @profile AND (u.daily_actions > 0 OR u.daily_amount > 0)
+JOIN connections c ON c.org_id = u.org_id AND c.key = u.connection_key
+LEFT JOIN budget_days da ON da.org_id = u.org_id AND da.profile = u.profile AND da.connection_id = c.id AND da.day = t.day AND da.measure = 'actions'
+LEFT JOIN budget_days dm ON dm.org_id = u.org_id AND dm.profile = u.profile AND dm.connection_id = c.id AND dm.day = t.day AND dm.measure = u.daily_currency;
+
 -- name: ActionEndCount :many
 -- ActionEndCount counts what ended since a moment; what is past its expiry ended then, whether or not the sweeper has been by.
 SELECT e.state::text AS state, (e.decided_at IS NULL)::boolean AS undecided, count(*)::integer AS n FROM (

@@ -228,6 +228,55 @@ func (q *Queries) PersonDeciding(ctx context.Context, orgID string, iD string) (
 	return i, err
 }
 
+const profileDayList = `-- name: ProfileDayList :many
+SELECT u.connection_key, (t.day::timestamp AT TIME ZONE 'UTC')::timestamptz AS day, u.daily_actions, u.daily_amount, u.daily_currency,
+       coalesce(da.used, 0)::bigint AS actions, coalesce(dm.used, 0)::bigint AS spent
+FROM (SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date AS day) t
+JOIN profile_uses u ON u.org_id = $1 AND u.profile = $2 AND (u.daily_actions > 0 OR u.daily_amount > 0)
+JOIN connections c ON c.org_id = u.org_id AND c.key = u.connection_key
+LEFT JOIN budget_days da ON da.org_id = u.org_id AND da.profile = u.profile AND da.connection_id = c.id AND da.day = t.day AND da.measure = 'actions'
+LEFT JOIN budget_days dm ON dm.org_id = u.org_id AND dm.profile = u.profile AND dm.connection_id = c.id AND dm.day = t.day AND dm.measure = u.daily_currency
+`
+
+type ProfileDayListRow struct {
+	ConnectionKey string
+	Day           time.Time
+	DailyActions  int32
+	DailyAmount   int64
+	DailyCurrency string
+	Actions       int64
+	Spent         int64
+}
+
+// ProfileDayList is what is taken today of a profile's limits, for each connection where it has one.
+func (q *Queries) ProfileDayList(ctx context.Context, orgID string, profile string) ([]ProfileDayListRow, error) {
+	rows, err := q.db.Query(ctx, profileDayList, orgID, profile)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ProfileDayListRow
+	for rows.Next() {
+		var i ProfileDayListRow
+		if err := rows.Scan(
+			&i.ConnectionKey,
+			&i.Day,
+			&i.DailyActions,
+			&i.DailyAmount,
+			&i.DailyCurrency,
+			&i.Actions,
+			&i.Spent,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const profileQuorumInsert = `-- name: ProfileQuorumInsert :exec
 INSERT INTO profile_quorums (org_id, profile, connection_key, tool, signatures) VALUES ($1, $2, $3, $4, $5)
 `

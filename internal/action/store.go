@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"countersign/internal/audit"
+	"countersign/internal/connector"
 	"countersign/internal/fault"
 	"countersign/internal/identity"
 	"countersign/internal/run"
@@ -112,6 +113,8 @@ type Reader interface {
 type Ledger interface {
 	// Day is what the action's profile has taken of the limits on the action's connection, on the day the action counts on.
 	Day(ctx context.Context, org identity.OrgID, id ID) (Day, error)
+	// Days is what a profile has taken today, of each connection where it has a limit of the day.
+	Days(ctx context.Context, org identity.OrgID, profile string) (map[connector.Key]Day, error)
 	Ended(ctx context.Context, org identity.OrgID, since time.Time) (Ended, error)
 	// LastEnded lists what came to an end since a moment, the last end first.
 	LastEnded(ctx context.Context, org identity.OrgID, since time.Time, limit int) ([]Action, error)

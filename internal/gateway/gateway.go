@@ -18,6 +18,7 @@ import (
 	"countersign/internal/fault"
 	"countersign/internal/identity"
 	"countersign/internal/installation"
+	"countersign/internal/profile"
 	"countersign/internal/reach"
 	"countersign/internal/run"
 )
@@ -55,6 +56,14 @@ type Observer interface {
 	Observe(ctx context.Context, c installation.Connection, tools []installation.Observed) error
 }
 
+// Room is what limits a run besides its capability, as the database has it at this moment.
+type Room interface {
+	Run(ctx context.Context, org identity.OrgID, id run.ID) (capability.Live, error)
+	Profile(ctx context.Context, org identity.OrgID, name string) (profile.Profile, error)
+	Days(ctx context.Context, org identity.OrgID, profile string) (map[connector.Key]action.Day, error)
+	Freezes(ctx context.Context, org identity.OrgID) ([]action.Freeze, error)
+}
+
 // Config is what a gateway works with.
 type Config struct {
 	Lines     *reach.Lines
@@ -62,6 +71,7 @@ type Config struct {
 	Dispatch  Dispatcher
 	Recorder  Recorder
 	Observer  Observer
+	Room      Room // nil: no preflight
 	PublicURL string        // origin of the pages, for approval links
 	Patience  time.Duration // how long a call may be held; 0 and more than AnswerWithin mean AnswerWithin
 	Log       *slog.Logger  // nil: silent

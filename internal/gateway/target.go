@@ -87,17 +87,22 @@ func ordinary(name string) bool {
 	})
 }
 
-// decide asks policy. SamePin is whether the live definition is the minted one, as far as it is known.
+// decide asks policy and answers its refusal. SamePin is whether the live definition is the minted one, as far as it is known.
 func (t target) decide(l capability.Live, samePin, reachable bool) *fault.Error {
-	c := policy.Call{
+	_, refusal := t.verdict(l, samePin, reachable)
+	return refusal
+}
+
+func (t target) verdict(l capability.Live, samePin, reachable bool) (policy.Do, *fault.Error) {
+	v := policy.Decide(policy.Call{
 		Surface: l.Run.Surface, Minted: true, Granted: t.kept && t.grant.InProfile, SamePin: samePin && t.samePin(),
 		Effect: t.effect(), Mode: t.grant.Now.Mode, Reachable: reachable,
-	}
-	refusal := policy.Decide(c).Fault()
+	})
+	refusal := v.Fault()
 	if refusal != nil && t.byProfile(refusal.Code) {
-		return fault.New(fault.Forbidden, fault.ProfileForbids, "The run's profile does not allow this tool on this connection any more.", "Use another tool, or ask an admin to change the profile.")
+		refusal = fault.New(fault.Forbidden, fault.ProfileForbids, "The run's profile does not allow this tool on this connection any more.", "Use another tool, or ask an admin to change the profile.")
 	}
-	return refusal
+	return v.Do, refusal
 }
 
 // byProfile tells a refusal that comes from the profile from one that comes from the connection.

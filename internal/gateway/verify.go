@@ -30,10 +30,7 @@ func (v verified) reads() bool { return v.effect() == policy.Read }
 // it started, before anything is asked of the upstream; then the live definition; then its arguments.
 func (g *Gateway) verify(ctx context.Context, l capability.Live, t target, raw json.RawMessage) (verified, error) {
 	c := t.grant.Connection
-	if refusal := t.decide(l, true, c.State == installation.Active); refusal != nil {
-		if refusal.Code == fault.ConnectionUnavailable && c.State == installation.NeedsConsent {
-			return verified{}, g.needsConsent(c)
-		}
+	if _, refusal := g.known(l, t); refusal != nil {
 		return verified{}, refusal
 	}
 	line, err := g.Lines.Open(ctx, c)
@@ -63,6 +60,16 @@ func (g *Gateway) verify(ctx context.Context, l capability.Live, t target, raw j
 		digest:  action.Digest(t.key(), t.tool, definition.Digest, c.Destination, arguments),
 		outside: installation.Outside(line.Manifest, c, t.grant.Resources, t.tool, arguments),
 	}, nil
+}
+
+// known judges a call by what is known without asking the upstream.
+func (g *Gateway) known(l capability.Live, t target) (policy.Do, *fault.Error) {
+	c := t.grant.Connection
+	do, refusal := t.verdict(l, true, c.State == installation.Active)
+	if refusal != nil && refusal.Code == fault.ConnectionUnavailable && c.State == installation.NeedsConsent {
+		refusal = g.needsConsent(c)
+	}
+	return do, refusal
 }
 
 func (g *Gateway) needsConsent(c installation.Connection) *fault.Error {

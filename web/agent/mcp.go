@@ -44,13 +44,29 @@ func NewMCP(runs Runs, g *gateway.Gateway, version string) http.Handler {
 
 // NewConfig answers GET /gateway/config: what an agent runtime sets its client up with. It names no provider and holds no credential.
 func NewConfig(runs Runs, publicURL string) http.Handler {
+	return ofRun(runs, func(_ context.Context, live capability.Live) (any, error) { return capability.ConfigOf(live, publicURL), nil })
+}
+
+// NewPreflight answers GET /gateway/preflight: for each tool of the run whether a call would be allowed, staged or refused, why, and what
+// is left of the limits. No upstream is asked.
+func NewPreflight(runs Runs, g *gateway.Gateway) http.Handler {
+	return ofRun(runs, func(ctx context.Context, live capability.Live) (any, error) { return g.Preflight(ctx, live) })
+}
+
+// ofRun answers what a run may read about itself.
+func ofRun(runs Runs, read func(context.Context, capability.Live) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		live, err := authenticate(runs, r)
 		if err != nil {
 			turnAway(w, r, err)
 			return
 		}
-		body, _ := json.Marshal(capability.ConfigOf(live, publicURL)) // texts and times always marshal
+		document, err := read(r.Context(), live)
+		if err != nil {
+			turnAway(w, r, err)
+			return
+		}
+		body, _ := json.Marshal(document) // texts, numbers and times always marshal
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
 		_, _ = w.Write(body)
