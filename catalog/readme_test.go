@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -80,6 +81,30 @@ func TestFullExampleUsesEveryField(t *testing.T) {
 		last := path[strings.LastIndex(path, ".")+1:]
 		if last != "<argument>" && last != "<name>" && !regexp.MustCompile(`(?m)(^|[{ ,])`+last+` = `).Match(b) {
 			t.Errorf("full.toml does not use %s", path)
+		}
+	}
+}
+
+// The list people look through before they start anything is the catalog itself, and both READMEs count it.
+func TestReadmeListsEveryIntegration(t *testing.T) {
+	text := readme(t)
+	of := map[manifest.Category][]string{}
+	for _, m := range built(t).Manifests() {
+		of[m.Category] = append(of[m.Category], m.Name)
+	}
+	for c, names := range of {
+		if row := "| " + c.Label() + " | " + strings.Join(names, ", ") + " |"; !strings.Contains(text, row) {
+			t.Errorf("the README has no row %s", row)
+		}
+	}
+	root, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := fmt.Sprintf("%d services of vendors", len(vendors(t)))
+	for name, s := range map[string]string{"catalog/README.md": text, "README.md": string(root)} {
+		if !strings.Contains(s, count) {
+			t.Errorf("%s does not say that there are %s", name, count)
 		}
 	}
 }
