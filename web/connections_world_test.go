@@ -33,7 +33,7 @@ func newShop(t *testing.T) *shop {
 
 // patch changes a tool of the CRM, as a vendor does overnight.
 func (s *shop) patch(name string, patch any) {
-	s.Scene.T.Helper()
+	s.T.Helper()
 	raw, err := json.Marshal(patch)
 	s.Must(err)
 	s.CRM.Patch(name, string(raw))

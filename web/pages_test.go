@@ -217,7 +217,7 @@ func TestReleases(t *testing.T) {
 			files[e.Name()] = &fstest.MapFile{Data: data}
 		}
 	}
-	second, err := release.Publish(t.Context(), s.Releases(registry.Trusted()), files, registry.Trusted())
+	second, err := release.Publish(t.Context(), s.ReleasesFor(registry.Trusted()), files, registry.Trusted())
 	s.Must(err)
 	b.get("/releases/"+string(second.Digest)).is(t, http.StatusOK, "Removed", "Exa", first.Short())
 	b.get("/releases/"+string(first)).is(t, http.StatusOK, "A newer one is in use")

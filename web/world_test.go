@@ -99,12 +99,12 @@ func (s *site) navigation() *admin.Navigation {
 }
 
 func (s *site) installations() *installation.Connections {
-	return &installation.Connections{Read: s.Connections, Write: s.Connections, Releases: s.Releases(registry.Trusted())}
+	return &installation.Connections{Read: s.Connections, Write: s.Connections, Releases: s.ReleasesFor(registry.Trusted())}
 }
 
 func (s *site) handlers(origin string) web.Handlers {
 	keeper := session.NewKeeper(s.Sessions, false)
-	releases := s.Releases(registry.Trusted())
+	releases := s.ReleasesFor(registry.Trusted())
 	who, attempts, connections := s.Directory, s.Sessions, s.Connections
 	trail := s.Trail
 	keys, err := secret.Generate()

@@ -14,8 +14,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"countersign/db/dbtest/scene"
 	"countersign/internal/action"
 	"countersign/internal/fault"
+	"countersign/internal/identity"
 	"countersign/internal/policy"
 	"countersign/internal/run"
 )
@@ -54,7 +56,7 @@ type desk struct {
 
 // look decides on what came in since the last time.
 func (d *desk) look() {
-	list, err := d.w.actions.Actions(context.Background(), d.w.org.ID, action.Filter{Run: d.run, States: []action.State{action.StateStaged}})
+	list, err := d.w.Actions.Actions(context.Background(), d.w.Org.ID, action.Filter{Run: d.run, States: []action.State{action.StateStaged}})
 	if err != nil {
 		d.t.Errorf("the inbox: %v", err)
 	}
@@ -71,14 +73,14 @@ func (d *desk) look() {
 // action back in the meantime.
 func (d *desk) decide(a action.Action) {
 	ctx := context.Background()
-	yes := action.Decision{Org: a.Org, Action: a.ID, By: d.w.approver, ArgsDigest: a.ArgsDigest, Version: a.Version}
-	after, err := d.w.actions.Approve(ctx, yes)
+	yes := scene.Decision(d.w.People[identity.Approver], a, "")
+	after, err := d.w.Actions.Approve(ctx, yes)
 	if err == nil {
 		after, err = d.w.gateway.Dispatch.Dispatch(ctx, a.Org, a.ID)
 	}
 	if err == nil && after.State == action.StateUncertain {
 		yes.Version, yes.Reason = after.Version, "its log says that it ran"
-		_, err = d.w.actions.Settle(ctx, action.Settlement{Decision: yes, Answer: action.Applied})
+		_, err = d.w.Actions.Settle(ctx, action.Settlement{Decision: yes, Answer: action.Applied})
 	}
 	if err != nil && fault.Of(err).Kind != fault.Conflict {
 		d.t.Errorf("%s: %v", a.ID, err)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"countersign/db/dbtest"
 	"countersign/internal/policy"
 	"countersign/web"
 	"countersign/web/agent"
@@ -90,18 +91,14 @@ func startEverything(t *testing.T) *url.URL {
 	cmd := exec.CommandContext(t.Context(), program, "-http="+address)
 	check(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	deadline := time.Now().Add(20 * time.Second)
-	for {
+	dbtest.Eventually(t, "the everything-server answers", func() bool {
 		conn, err := net.Dial("tcp", address)
-		if err == nil {
-			_ = conn.Close()
-			return &url.URL{Scheme: "http", Host: address}
+		if err != nil {
+			return false
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("the everything-server does not start")
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return conn.Close() == nil
+	})
+	return &url.URL{Scheme: "http", Host: address}
 }
 
 // front adds the run's token to requests, since the suite cannot, and serves them as the whole server would, with its fences; Host and
@@ -112,7 +109,7 @@ func (w *world) front(t *testing.T, r started, key string, answered func()) stri
 	check(t, err)
 	host := listener.Addr().String()
 	whole, err := web.New(web.Config{PublicURL: "http://" + host, Listen: host}, web.Handlers{Gateway: &web.Gateway{
-		MCP: agent.NewMCP(w.runs, w.gateway, "test"), Config: agent.NewConfig(w.runs, "http://"+host),
+		MCP: agent.NewMCP(w.Runs, w.gateway, "test"), Config: agent.NewConfig(w.Runs, "http://"+host),
 	}})
 	check(t, err)
 	s := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, q *http.Request) {

@@ -9,17 +9,20 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"countersign/db/dbtest/scene"
 	"countersign/internal/action"
+	"countersign/internal/identity"
 	"countersign/internal/policy"
 )
 
 func TestALongEffectIsAnsweredWithItsAction(t *testing.T) {
 	w := newWorld(t)
 	w.gateway.Patience = 300 * time.Millisecond
+	_, release := w.Upstream.Hold("tools/call notes_add")
+	defer release()
 	c := w.install("sandbox-crm", "CRM", policy.Autonomous)
 	w.profile("engineering", c)
 	s := w.client(w.start(policy.Task, "engineering"), eras[0], c.Key)
-	w.control("POST", "/faults", `{"tool":"notes_add","mode":"slow","times":1,"seconds":2}`)
 	const arguments = `{"contact_id":"c_1001","text":"slowly"}`
 	first := call(t, s, "notes_add", arguments)
 	if first.IsError || first.data["status"] != "executing" || first.id() == "" {
@@ -28,11 +31,12 @@ func TestALongEffectIsAnsweredWithItsAction(t *testing.T) {
 	if again := call(t, s, "notes_add", arguments); again.id() != first.id() || again.data["status"] != "executing" {
 		t.Errorf("again: %s", again.text)
 	}
+	release()
 	w.gateway.Drain(t.Context())
 	if done := call(t, s, "notes_add", arguments); done.IsError || done.data["status"] == "executing" {
 		t.Errorf("afterwards: %s", done.text)
 	}
-	if got := w.journal(); len(got) != 1 {
+	if got := w.CRM.Did(); len(got) != 1 {
 		t.Errorf("the CRM did %v", got)
 	}
 }
@@ -42,35 +46,24 @@ func TestHangingUpStopsNoEffect(t *testing.T) {
 	c := w.install("sandbox-crm", "CRM", policy.Autonomous)
 	w.profile("engineering", c)
 	s := w.client(w.start(policy.Task, "engineering"), eras[0], c.Key)
-	w.control("POST", "/faults", `{"tool":"notes_add","mode":"slow","times":1,"seconds":1}`)
+	arrived, release := w.Upstream.Hold("tools/call notes_add")
+	defer release()
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
 	params := &mcp.CallToolParams{Name: "notes_add", Arguments: map[string]any{"contact_id": "c_1001", "text": "alone"}}
 	go func() { _, err := s.CallTool(ctx, params); gone <- err }()
-	deadline := time.Now().Add(10 * time.Second)
-	for executing(w) == 0 {
-		if time.Now().After(deadline) {
-			t.Fatal("nothing is executing")
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	<-arrived
 	cancel()
 	if err := <-gone; err == nil {
 		t.Error("the call came back")
 	}
+	release()
 	w.gateway.Drain(t.Context())
 	got, err := s.CallTool(t.Context(), params)
 	check(t, err)
-	if journal := w.journal(); got.IsError || len(journal) != 1 {
+	if journal := w.CRM.Did(); got.IsError || len(journal) != 1 {
 		t.Errorf("called again: %v, the CRM did %v", got.Content, journal)
 	}
-}
-
-func executing(w *world) int {
-	w.t.Helper()
-	list, err := w.actions.Actions(w.t.Context(), w.org.ID, action.Filter{States: []action.State{action.StateExecuting}})
-	check(w.t, err)
-	return len(list)
 }
 
 func TestADecisionIsReadWithItsReason(t *testing.T) {
@@ -79,9 +72,8 @@ func TestADecisionIsReadWithItsReason(t *testing.T) {
 	w.profile("engineering", c)
 	s := w.client(w.start(policy.Task, "engineering"), eras[1], c.Key)
 	staged := call(t, s, "deals_move", `{"deal_id":"d_2001","stage":"won"}`)
-	a, err := w.actions.Action(t.Context(), w.org.ID, staged.id())
-	check(t, err)
-	_, err = w.actions.Deny(t.Context(), action.Decision{Org: w.org.ID, Action: a.ID, By: w.approver, ArgsDigest: a.ArgsDigest, Version: a.Version, Reason: "Not before Friday."})
+	a := w.Action(staged.id())
+	_, err := w.Actions.Deny(t.Context(), scene.Decision(w.People[identity.Approver], a, "Not before Friday."))
 	check(t, err)
 	denied := call(t, s, "deals_move", `{"deal_id":"d_2001","stage":"won"}`)
 	if !denied.IsError || denied.code() != "denied" || !strings.Contains(denied.text, "Not before Friday.") {
@@ -89,27 +81,25 @@ func TestADecisionIsReadWithItsReason(t *testing.T) {
 	}
 
 	again := call(t, s, "countersign__actions_retry", `{"action_id":"`+string(a.ID)+`","justification":"It is Friday"}`)
-	stored, err := w.actions.Action(t.Context(), w.org.ID, again.id())
-	check(t, err)
+	stored := w.Action(again.id())
 	if stored.RetryOf != a.ID || stored.Justification != "It is Friday" || string(stored.Arguments) != string(a.Arguments) {
 		t.Errorf("asked again: %+v", stored)
 	}
-	w.approve(again.id())
-	w.control("POST", "/faults", `{"tool":"deals_move","mode":"apply_then_reset","times":1}`)
+	w.Approve(again.id())
+	w.CRM.Breaks("deals_move", "apply_then_reset")
 	w.dispatch(again.id())
 	if lost := call(t, s, "countersign__actions_wait", `{"action_id":"`+string(again.id())+`"}`); lost.data["state"] != "uncertain" || !strings.HasPrefix(lost.text, "UNCERTAIN.") {
 		t.Errorf("lost: %s", lost.text)
 	}
-	a, err = w.actions.Action(t.Context(), w.org.ID, again.id())
-	check(t, err)
-	_, err = w.actions.Settle(t.Context(), action.Settlement{Answer: action.Unknown, Decision: action.Decision{Org: w.org.ID, Action: a.ID, By: w.approver, ArgsDigest: a.ArgsDigest, Version: a.Version, Reason: "The log is gone."}})
+	a = w.Action(again.id())
+	_, err = w.Actions.Settle(t.Context(), action.Settlement{Answer: action.Unknown, Decision: scene.Decision(w.People[identity.Approver], a, "The log is gone.")})
 	check(t, err)
 	w.access(c, policy.Autonomous)
 	third := call(t, s, "countersign__actions_retry", `{"action_id":"`+string(a.ID)+`","justification":"once more"}`)
 	if third.data["status"] != "awaiting_approval" {
 		t.Errorf("after “may have happened” a person decides, also in mode autonomous: %s", third.text)
 	}
-	if got := w.journal(); len(got) != 1 {
+	if got := w.CRM.Did(); len(got) != 1 {
 		t.Errorf("the CRM did %v", got)
 	}
 }

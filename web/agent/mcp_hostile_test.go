@@ -119,7 +119,7 @@ func TestEveryBadTokenLooksTheSame(t *testing.T) {
 	c := w.install("sandbox-crm", "CRM", policy.AskUserOnWrite)
 	w.profile("engineering", c)
 	r, ended := w.start(policy.Task, "engineering"), w.start(policy.Task, "engineering")
-	_, err := w.runs.End(t.Context(), w.org.ID, ended.Run.ID, audit.Entry{Org: w.org.ID, Actor: audit.Operator, Event: audit.RunEnded, Object: audit.Object{Kind: "run", ID: string(ended.Run.ID)}})
+	_, err := w.Runs.End(t.Context(), w.Org.ID, ended.Run.ID, audit.Entry{Org: w.Org.ID, Actor: audit.Operator, Event: audit.RunEnded, Object: audit.Object{Kind: "run", ID: string(ended.Run.ID)}})
 	check(t, err)
 	unknown, _ := run.NewToken()
 	want := ""
@@ -138,13 +138,13 @@ func TestEveryBadTokenLooksTheSame(t *testing.T) {
 		t.Errorf("the scheme in lower case: %d", status)
 	}
 	status, _, body := w.send(http.MethodGet, r.bearer, "/gateway/config", "")
-	if status != 200 || !strings.Contains(body, `"mcp":{"url":"`+publicURL+`/gateway/mcp"}`) || strings.Contains(body, w.crm.URL) {
+	if status != 200 || !strings.Contains(body, `"mcp":{"url":"`+publicURL+`/gateway/mcp"}`) || strings.Contains(body, w.CRM.URL) {
 		t.Errorf("the configuration: %d %s", status, body)
 	}
 	if status, _, body := w.send(http.MethodGet, ended.bearer, "/gateway/config", ""); status != 401 || body != want {
 		t.Errorf("the configuration of an ended run: %d %s", status, body)
 	}
-	w.db.Close()
+	w.DB.Close()
 	if status, h, _ := w.post(r, endpoint, `{"jsonrpc":"2.0","id":1,"method":"ping"}`); status != 503 || h.Get("Retry-After") == "" {
 		t.Errorf("without a database: %d", status)
 	}
@@ -170,7 +170,7 @@ func TestArgumentsAreHeldToTheSchema(t *testing.T) {
 	if got := call(t, s, "contacts_get", `{"contact_id":"c_1001"}`); got.IsError {
 		t.Errorf("good arguments: %s", got.text)
 	}
-	if got := w.journal(); len(got) != 0 {
+	if got := w.CRM.Did(); len(got) != 0 {
 		t.Errorf("the CRM did %v", got)
 	}
 	refused := w.trail(audit.ToolRefused)

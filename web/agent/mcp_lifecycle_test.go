@@ -12,6 +12,7 @@ import (
 
 	"countersign/internal/action"
 	"countersign/internal/audit"
+	"countersign/internal/identity"
 	"countersign/internal/installation"
 	"countersign/internal/policy"
 	"countersign/internal/profile"
@@ -28,7 +29,7 @@ func TestAutonomousRunsAtOnceAndOnce(t *testing.T) {
 			t.Fatalf("notes_add: %s", r.text)
 		}
 	}
-	if got := w.journal(); len(got) != 1 {
+	if got := w.CRM.Did(); len(got) != 1 {
 		t.Errorf("the same call three times is one effect, the CRM did %v", got)
 	}
 	if r := call(t, s, "notes_add", `{"contact_id":"c_1001","text":"hello"}`, "countersign.dev/idempotency-key", "second"); r.IsError {
@@ -37,15 +38,15 @@ func TestAutonomousRunsAtOnceAndOnce(t *testing.T) {
 	if r := call(t, s, "notes_add", `{"contact_id":"c_1001","text":"other"}`, "countersign.dev/idempotency-key", "second"); r.code() != "idempotency_conflict" {
 		t.Errorf("the key of another call: %s", r.text)
 	}
-	if got := w.journal(); len(got) != 2 {
+	if got := w.CRM.Did(); len(got) != 2 {
 		t.Errorf("the CRM did %v", got)
 	}
-	w.control("POST", "/faults", `{"tool":"deals_move","mode":"reject","times":1}`)
+	w.CRM.Breaks("deals_move", "reject")
 	failed := call(t, s, "deals_move", `{"deal_id":"d_2001","stage":"won"}`)
 	if !failed.IsError || failed.data["status"] != "failed" || failed.code() == "" {
 		t.Errorf("a definite refusal of the CRM: %s %v", failed.text, failed.data)
 	}
-	w.control("POST", "/faults", `{"tool":"deals_move","mode":"apply_then_reset","times":1}`)
+	w.CRM.Breaks("deals_move", "apply_then_reset")
 	lost := call(t, s, "countersign__actions_retry", `{"action_id":"`+string(failed.id())+`","justification":"again"}`)
 	if !lost.IsError || lost.code() != "uncertain_pending" || lost.data["status"] != "uncertain" {
 		t.Errorf("a lost answer: %s %v", lost.text, lost.data)
@@ -56,7 +57,7 @@ func TestAutonomousRunsAtOnceAndOnce(t *testing.T) {
 	if r := call(t, s, "deals_move", `{"deal_id":"d_2001","stage":"won"}`, "countersign.dev/idempotency-key", "third"); r.code() != "uncertain_pending" {
 		t.Errorf("nor by another key: %s", r.text)
 	}
-	if got := w.journal(); len(got) != 3 {
+	if got := w.CRM.Did(); len(got) != 3 {
 		t.Errorf("the CRM did %v", got)
 	}
 }
@@ -89,7 +90,7 @@ func TestCompanionsFollowAnAction(t *testing.T) {
 
 	waited := make(chan called)
 	go func() { waited <- call(t, s, "countersign__actions_wait", of(staged.id())) }()
-	w.approve(staged.id())
+	w.Approve(staged.id())
 	w.dispatch(staged.id())
 	if got := <-waited; got.data["state"] != "succeeded" || got.data["decided_by"] == "" {
 		t.Errorf("waited for %v", got.data)
@@ -144,21 +145,17 @@ func TestNarrowingActsOnTheNextCall(t *testing.T) {
 	c = w.access(c, policy.AskUserOnWrite)
 	late("", "contacts_search", find)
 
-	p := profile.Profile{Org: w.org.ID, Name: "engineering", Budget: 500, Version: 1, Uses: []profile.Use{{Connection: c.Key, Tools: []string{"contacts_get", "contacts_create"}, Mode: policy.ReadOnly}}}
-	w.saveProfile(p)
+	w.Profile("engineering", 500, profile.Use{Connection: c.Key, Tools: []string{"contacts_get", "contacts_create"}, Mode: policy.ReadOnly})
 	late("profile_forbids", "contacts_search", find)
 	late("profile_forbids", "contacts_create", create)
 	mustLack(t, names(t, s), "contacts_search", "contacts_create")
-	p.Version, p.Uses = 2, nil
-	w.saveProfile(p)
+	w.Profile("engineering", 500)
 	late("profile_forbids", "contacts_get", `{"contact_id":"c_1001"}`)
-	p.Version, p.Uses = 3, []profile.Use{{Connection: c.Key}}
-	w.saveProfile(p)
+	w.profile("engineering", c)
 	late("", "contacts_search", find)
 
 	// Widening never reaches a run that has begun.
 	fresh := w.install("sandbox-crm", "Second", policy.ReadOnly, "contacts_get")
-	w.profileAt["engineering"] = 4
 	w.profile("engineering", c, fresh)
 	old := w.client(w.start(policy.Task, "engineering"), eras[1], fresh.Key)
 	w.access(fresh, policy.AskUserOnWrite)
@@ -173,10 +170,10 @@ func TestNarrowingActsOnTheNextCall(t *testing.T) {
 		t.Errorf("a run that began under “ask before writing” acted by itself: %s", got.text)
 	}
 
-	_, err := w.connections.Retire(t.Context(), w.admin, installation.Access{Key: c.Key})
+	_, err := w.Service.Retire(t.Context(), w.People[identity.Owner], installation.Access{Key: c.Key})
 	check(t, err)
 	late("connection_unavailable", "contacts_search", find)
-	if got := w.journal(); len(got) != 0 {
+	if got := w.CRM.Did(); len(got) != 0 {
 		t.Errorf("the CRM did %v", got)
 	}
 }
@@ -188,7 +185,7 @@ func TestAChangedDefinitionIsHeldBackAndSeen(t *testing.T) {
 	w.profile("engineering", c)
 	run := w.start(policy.Task, "engineering")
 	swap(w.odd.tools, []string{reading("ask_it", `{"type":"object","properties":{"bcc":{"type":"string"}}}`), reading("read_all", `{"type":"object"}`), reading("ask_later", `{"type":"object"}`)})
-	c, err := w.connections.Rename(t.Context(), w.admin, installation.Access{Key: c.Key}, "Wiki again") // a new version opens a new line, whose list is fresh
+	c, err := w.Service.Rename(t.Context(), w.People[identity.Owner], installation.Access{Key: c.Key}, "Wiki again") // a new version opens a new line, whose list is fresh
 	check(t, err)
 	s := w.client(run, eras[1], c.Key)
 	list := names(t, s)
@@ -238,7 +235,7 @@ func TestTwoConnectionsTwentyRunsTwoHundredCalls(t *testing.T) {
 					return
 				}
 				id, _ := r.StructuredContent.(map[string]any)["action_id"].(string)
-				a, err := w.actions.Action(context.Background(), w.org.ID, action.ID(id))
+				a, err := w.Actions.Action(context.Background(), w.Org.ID, action.ID(id))
 				if err != nil || a.Connection != key || !strings.Contains(string(a.Arguments), email) {
 					t.Errorf("run %d call %d staged %+v: %v", i, j, a, err)
 				}
@@ -246,7 +243,7 @@ func TestTwoConnectionsTwentyRunsTwoHundredCalls(t *testing.T) {
 		}
 	}
 	all.Wait()
-	staged, err := w.actions.Actions(t.Context(), w.org.ID, action.Filter{States: []action.State{action.StateStaged}, Limit: 200})
+	staged, err := w.Actions.Actions(t.Context(), w.Org.ID, action.Filter{States: []action.State{action.StateStaged}, Limit: 200})
 	check(t, err)
 	if len(staged) != 40 {
 		t.Errorf("%d actions are staged", len(staged))

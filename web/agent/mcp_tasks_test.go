@@ -13,8 +13,10 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"countersign/db/dbtest/scene"
 	"countersign/internal/action"
 	"countersign/internal/connector"
+	"countersign/internal/identity"
 	"countersign/internal/policy"
 )
 
@@ -44,25 +46,25 @@ type taskResult struct {
 // taskClient is the official SDK's client of 2026-07-28 with the extension added by its custom methods. The SDK's own tools/call drops
 // what it does not know, so that the handle is read from the bytes.
 type taskClient struct {
-	t       *testing.T
+	t       testing.TB
 	session *mcp.ClientSession
 	wire    *tap
 }
 
 func (w *world) taskClient(r started, only connector.Key) taskClient {
-	w.t.Helper()
+	w.T.Helper()
 	capabilities := &mcp.ClientCapabilities{}
 	capabilities.AddExtension(tasksExtension, nil)
 	c := mcp.NewClient(&mcp.Implementation{Name: "tasks", Version: "1"}, &mcp.ClientOptions{Capabilities: capabilities})
 	for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
-		check(w.t, mcp.AddSendingCustomMethod[*taskParams, *taskResult](c, method))
+		check(w.T, mcp.AddSendingCustomMethod[*taskParams, *taskResult](c, method))
 	}
 	wire := &tap{bearing: bearing{r.bearer}}
-	s, err := c.Connect(w.t.Context(), &mcp.StreamableClientTransport{Endpoint: w.url(only), HTTPClient: &http.Client{Transport: wire}, MaxRetries: -1},
+	s, err := c.Connect(w.T.Context(), &mcp.StreamableClientTransport{Endpoint: w.url(only), HTTPClient: &http.Client{Transport: wire}, MaxRetries: -1},
 		&mcp.ClientSessionOptions{ProtocolVersion: eras[0]})
-	check(w.t, err)
-	w.t.Cleanup(func() { _ = s.Close() })
-	return taskClient{w.t.(*testing.T), s, wire}
+	check(w.T, err)
+	w.T.Cleanup(func() { _ = s.Close() })
+	return taskClient{w.T, s, wire}
 }
 
 // call answers with the handle where the server answered one, and with the result where it did not.
@@ -132,10 +134,10 @@ func TestAStagedCallIsATaskToAClientThatFollowsTasks(t *testing.T) {
 			t.Fatalf("update: %v %s", err, s.wire.last)
 		}
 	}
-	if got := s.get(handle.TaskID); got.Status != "working" || got.ResultType != "complete" || len(w.journal()) != 0 {
+	if got := s.get(handle.TaskID); got.Status != "working" || got.ResultType != "complete" || len(w.CRM.Did()) != 0 {
 		t.Fatalf("after the updates: %s", s.wire.last)
 	}
-	w.approve(action.ID(handle.TaskID))
+	w.Approve(action.ID(handle.TaskID))
 	if got := s.get(handle.TaskID); got.Status != "working" || got.PollIntervalMS != 1000 || got.LastUpdatedAt.Before(handle.CreatedAt) {
 		t.Errorf("approved: %s", s.wire.last)
 	}
@@ -153,7 +155,7 @@ func TestAStagedCallIsATaskToAClientThatFollowsTasks(t *testing.T) {
 	if again := s.get(handle.TaskID); again.Status != "completed" {
 		t.Errorf("a terminal status changed: %s", s.wire.last)
 	}
-	if got := w.journal(); len(got) != 1 {
+	if got := w.CRM.Did(); len(got) != 1 {
 		t.Errorf("the CRM did %v", got)
 	}
 	again, _ := s.call("countersign__actions_retry", `{"action_id":"`+handle.TaskID+`","justification":"a second one on purpose"}`)
@@ -184,17 +186,16 @@ func TestHowTasksEnd(t *testing.T) {
 	}
 
 	denied := stage("denied@a.test")
-	a, err := w.actions.Action(t.Context(), w.org.ID, action.ID(denied))
-	check(t, err)
-	_, err = w.actions.Deny(t.Context(), action.Decision{Org: w.org.ID, Action: a.ID, By: w.approver, ArgsDigest: a.ArgsDigest, Version: a.Version, Reason: "not this customer"})
+	a := w.Action(action.ID(denied))
+	_, err := w.Actions.Deny(t.Context(), scene.Decision(w.People[identity.Approver], a, "not this customer"))
 	check(t, err)
 	if got := s.get(denied); got.Status != "completed" || got.Result == nil || !got.Result.IsError || !strings.Contains(string(s.wire.last), "not this customer") || got.LastUpdatedAt.Equal(got.CreatedAt) {
 		t.Errorf("denied: %s", s.wire.last)
 	}
 
 	lost := stage("lost@a.test")
-	w.control("POST", "/faults", `{"tool":"contacts_create","mode":"apply_then_reset","times":1}`)
-	w.approve(action.ID(lost))
+	w.CRM.Breaks("contacts_create", "apply_then_reset")
+	w.Approve(action.ID(lost))
 	w.dispatch(action.ID(lost))
 	if got := s.get(lost); got.Status != "working" || got.Result != nil || !strings.HasPrefix(got.StatusMessage, "UNCERTAIN.") {
 		t.Errorf("uncertain: %s", s.wire.last)
@@ -202,17 +203,16 @@ func TestHowTasksEnd(t *testing.T) {
 	if _, err := s.ask("tasks/cancel", lost); err != nil {
 		t.Errorf("cancelling is a wish: %v", err)
 	}
-	a, err = w.actions.Action(t.Context(), w.org.ID, action.ID(lost))
-	check(t, err)
-	_, err = w.actions.Settle(t.Context(), action.Settlement{Decision: action.Decision{Org: w.org.ID, Action: a.ID, By: w.approver, ArgsDigest: a.ArgsDigest, Version: a.Version, Reason: "it is in the CRM"}, Answer: action.Applied})
+	a = w.Action(action.ID(lost))
+	_, err = w.Actions.Settle(t.Context(), action.Settlement{Decision: scene.Decision(w.People[identity.Approver], a, "it is in the CRM"), Answer: action.Applied})
 	check(t, err)
 	if got := s.get(lost); got.Status != "completed" || got.Result == nil || got.Result.IsError {
 		t.Errorf("settled: %s", s.wire.last)
 	}
 
 	rejected := stage("rejected@a.test")
-	w.control("POST", "/faults", `{"tool":"contacts_create","mode":"reject","times":1}`)
-	w.approve(action.ID(rejected))
+	w.CRM.Breaks("contacts_create", "reject")
+	w.Approve(action.ID(rejected))
 	w.dispatch(action.ID(rejected))
 	if got := s.get(rejected); got.Status != "completed" || got.Error != nil || got.Result == nil || !got.Result.IsError || !strings.Contains(string(s.wire.last), "upstream_error") {
 		t.Errorf("rejected: %s", s.wire.last)
@@ -317,8 +317,8 @@ func TestTasksAreOnlyForRequestsThatDeclareThem(t *testing.T) {
 			t.Errorf("%s: %d %s", tt.name, status, body)
 		}
 	}
-	if list := w.trail(""); len(list) == 0 || len(w.journal()) != 0 {
-		t.Errorf("the CRM did %v", w.journal())
+	if list := w.trail(""); len(list) == 0 || len(w.CRM.Did()) != 0 {
+		t.Errorf("the CRM did %v", w.CRM.Did())
 	}
 	discover := `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{` + yes + `}}`
 	if _, _, body := w.post(r, path, discover, modernly("server/discover", "")...); !strings.Contains(body, `"extensions":{"`+tasksExtension+`":{}}`) {

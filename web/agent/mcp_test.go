@@ -36,14 +36,14 @@ func TestEveryEraReadsStagesAndIsRefused(t *testing.T) {
 			if again := call(t, s, prefix+"contacts_create", `{ "name":"Ada", "email":"ada@`+era+`.test" }`); again.id() != staged.id() {
 				t.Errorf("the same call became %s, first %s", again.id(), staged.id())
 			}
-			w.approve(staged.id())
+			w.Approve(staged.id())
 			w.dispatch(staged.id())
 			done := call(t, s, prefix+"contacts_create", arguments)
 			if done.IsError || !strings.Contains(done.text, "Ada") || strings.Contains(done.text, "NOT EXECUTED") {
 				t.Errorf("after the approval: %s", done.text)
 			}
 			got := call(t, s, "countersign__actions_get", `{"action_id":"`+string(staged.id())+`"}`)
-			if got.data["state"] != "succeeded" || got.data["result"] == nil || got.data["on_behalf_of"] != "asker@home.test" || len(got.data["timeline"].([]any)) < 4 {
+			if got.data["state"] != "succeeded" || got.data["result"] == nil || got.data["on_behalf_of"] != "member@harbor.test" || len(got.data["timeline"].([]any)) < 4 {
 				t.Errorf("the action: %v", got.data)
 			}
 
@@ -65,7 +65,7 @@ func TestEveryEraReadsStagesAndIsRefused(t *testing.T) {
 			}
 		})
 	}
-	if got := w.journal(); len(got) != len(eras) {
+	if got := w.CRM.Did(); len(got) != len(eras) {
 		t.Errorf("the CRM did %v", got)
 	}
 	reads := w.trail(audit.ToolRead)

@@ -45,7 +45,7 @@ func New(s *scene.Scene, also map[registry.Key]string) *Reached {
 	for key, address := range also {
 		r.Table = moved(s, r.Table, key, address)
 	}
-	r.Releases = s.Releases(r.Table)
+	r.Releases = s.ReleasesFor(r.Table)
 	_, err := release.Publish(s.T.Context(), r.Releases, catalog.Files(), r.Table)
 	s.Must(err)
 	keys, err := secret.Generate()

@@ -122,13 +122,13 @@ func (s *Scene) Events(org identity.OrgID) []audit.Event {
 // Publish makes the binary's own catalog the current release.
 func (s *Scene) Publish() release.Digest {
 	s.T.Helper()
-	p, err := release.Publish(s.T.Context(), s.Releases(registry.Trusted()), catalog.Files(), registry.Trusted())
+	p, err := release.Publish(s.T.Context(), s.ReleasesFor(registry.Trusted()), catalog.Files(), registry.Trusted())
 	s.Must(err)
 	return p.Digest
 }
 
-// Releases is the store of releases over a registry.
-func (s *Scene) Releases(table registry.Table) db.Releases { return db.NewReleases(s.DB, table) }
+// ReleasesFor is the store of releases over a registry.
+func (s *Scene) ReleasesFor(table registry.Table) db.Releases { return db.NewReleases(s.DB, table) }
 
 // SQL runs a statement as the owner of the tables.
 func (s *Scene) SQL(statement string, args ...any) {

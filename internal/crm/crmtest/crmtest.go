@@ -40,6 +40,15 @@ func (c CRM) Journal() (out []Effect) {
 	return out
 }
 
+// Did are the tools of the journal.
+func (c CRM) Did() (tools []string) {
+	c.T.Helper()
+	for _, e := range c.Journal() {
+		tools = append(tools, e.Tool)
+	}
+	return tools
+}
+
 // Breaks makes the next call of a tool go wrong.
 func (c CRM) Breaks(tool, mode string) {
 	c.T.Helper()
