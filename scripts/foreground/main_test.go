@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,11 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// patience bounds every wait; nothing waits this long when all is well.
+const patience = 20 * time.Second
+
 // actAs makes this test binary the command itself.
 const actAs = "FOREGROUND_TEST_ACT"
 
 // server says that it is ready, and ends well on an interrupt only, as the real one does.
-const server = `trap 'exit 0' INT; trap 'exit 5' TERM; echo ready $$; while :; do sleep 0.05; done`
+const server = `trap 'exit 0' INT; trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done`
 
 func TestMain(m *testing.M) {
 	if os.Getenv(actAs) != "" {
@@ -52,18 +56,16 @@ func terminal(t *testing.T) (ours, theirs *os.File) {
 	return ours, theirs
 }
 
-// awaitReady returns the server's process id.
-func awaitReady(t *testing.T, r *bufio.Reader) int {
+// awaitReady returns when the server has said that it is ready.
+func awaitReady(t *testing.T, from io.Reader) {
 	t.Helper()
-	line, err := r.ReadString('\n')
+	line, err := bufio.NewReader(from).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, "ready ")))
-	if err != nil {
+	if strings.TrimSpace(line) != "ready" {
 		t.Fatalf("the server said %q", line)
 	}
-	return pid
 }
 
 func code(t *testing.T, cmd *exec.Cmd) int {
@@ -77,7 +79,7 @@ func code(t *testing.T, cmd *exec.Cmd) int {
 			t.Fatal(err)
 		}
 		return cmd.ProcessState.ExitCode()
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		_ = cmd.Process.Kill()
 		t.Fatal("does not end")
 		return -1
@@ -100,7 +102,7 @@ func TestMakeEndsWellWhenCtrlCStopsWhatItRan(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = theirs.Close()
-	awaitReady(t, bufio.NewReader(ours))
+	awaitReady(t, ours)
 	if _, err := ours.Write([]byte{3}); err != nil { // Ctrl-C
 		t.Fatal(err)
 	}
@@ -124,41 +126,37 @@ func TestSignalsArePassedOnWithoutATerminal(t *testing.T) {
 }
 
 func TestTheServerIsStoppedWhenWeAreKilled(t *testing.T) {
-	cmd, pid := start(t)
+	cmd, output := start(t)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	deadline := time.Now().Add(20 * time.Second)
-	for alive(pid) {
-		if time.Now().After(deadline) {
-			t.Fatal("the server is still running")
-		}
-		time.Sleep(20 * time.Millisecond)
+	// The output ends when the last process that could write there has ended; nothing else of a grandchild can be waited for.
+	if _, err := io.Copy(io.Discard, output); err != nil {
+		t.Fatalf("the server is still running: %v", err)
 	}
 }
 
-// alive does not count a zombie, which nobody may be there to wait for.
-func alive(pid int) bool {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return false
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(rest, "Z")
-}
-
-func start(t *testing.T) (*exec.Cmd, int) {
+// start starts the command around a server that is ready. What the server says can be read for as long as anything may take.
+func start(t *testing.T) (*exec.Cmd, *os.File) {
 	t.Helper()
+	output, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = output.Close() })
 	cmd := exec.Command(os.Args[0], "sh", "-c", server)
 	cmd.Env = append(os.Environ(), actAs+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	out, err := cmd.StdoutPipe()
+	cmd.Stdout = theirs
+	err = cmd.Start()
+	_ = theirs.Close() // the last writer's end is to be the server's
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := output.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
-	return cmd, awaitReady(t, bufio.NewReader(out))
+	awaitReady(t, output)
+	return cmd, output
 }
