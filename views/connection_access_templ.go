@@ -552,7 +552,7 @@ func toolRow(v ConnectionView, t installation.Tool, form bool) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = toolStanding(t).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = toolStanding(v, t).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -646,7 +646,9 @@ func toolName(t installation.Tool) templ.Component {
 }
 
 // tickable reports whether the tool can be asked for at all; which modes allow it is judged when the form is saved.
-func tickable(t installation.Tool) bool { return t.Listed && !t.Held && t.Problem == "" }
+func tickable(t installation.Tool) bool {
+	return t.Listed && !t.Held && t.Problem == "" && len(t.Lacks) == 0
+}
 
 // tickValue is the name as it must come back. A name with characters that do not show can never be ticked, so it need not stand here.
 func tickValue(t installation.Tool) string {
@@ -656,7 +658,7 @@ func tickValue(t installation.Tool) string {
 	return t.Tool
 }
 
-func toolStanding(t installation.Tool) templ.Component {
+func toolStanding(v ConnectionView, t installation.Tool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -689,6 +691,11 @@ func toolStanding(t installation.Tool) templ.Component {
 			}
 		case !t.Listed:
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 60, "<span class=\"dim\">The service does not list it any more</span>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		case len(t.Lacks) > 0:
+			templ_7745c5c3_Err = lackingTool(v, t).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -749,7 +756,7 @@ func accessShown(v ConnectionView) templ.Component {
 		var templ_7745c5c3_Var20 string
 		templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(ModeWords(v.Connection.Standing.Mode) + ". " + modeMeaning[v.Connection.Standing.Mode])
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/connection_access.templ`, Line: 251, Col: 94}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/connection_access.templ`, Line: 253, Col: 94}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 		if templ_7745c5c3_Err != nil {

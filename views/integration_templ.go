@@ -924,6 +924,9 @@ func contractSentence(m manifest.Manifest, a manifest.Auth, p Place) string {
 	if a.Contract == manifest.None {
 		return "The service answers everybody; nothing is stored."
 	}
+	if a.Contract == manifest.OAuth2 {
+		return "A person signs in at the service and allows what agents may do there. The tokens are sealed on this server and renewed by it. No agent and no page ever gets one."
+	}
 	var labels []string
 	for _, f := range m.FieldsFor(a.Contract) {
 		labels = append(labels, f.Label)
@@ -969,7 +972,7 @@ func placeOf(p Place) templ.Component {
 			var templ_7745c5c3_Var42 string
 			templ_7745c5c3_Var42, templ_7745c5c3_Err = templ.JoinStringErrs(p.Host)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/integration.templ`, Line: 295, Col: 16}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/integration.templ`, Line: 298, Col: 16}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var42))
 			if templ_7745c5c3_Err != nil {

@@ -133,6 +133,7 @@ func (s *server) request(c echo.Context, current session.Session) *admin.Request
 	r := admin.NewRequest(c, current, s.config.Chrome, func(f layout.Flash) error {
 		return s.config.Sessions.Say(c.Request().Context(), c.Request(), admin.EncodeFlash(f))
 	})
+	r.Browser = s.config.Sessions.Hash(c.Request())
 	if len(current.Flash) > 0 && c.Request().Method == http.MethodGet && !r.Swaps() {
 		if err := s.config.Sessions.Say(r.Ctx(), c.Request(), nil); err != nil {
 			answer.Log(r.Ctx(), answer.Of(err), trace(c))

@@ -24,6 +24,8 @@ var groups = [][]Entry{
 	errorPages(),
 	catalogPages(),
 	connectionPages(),
+	consentPages(),
+	consentStates(),
 	overviewPages(),
 	inboxPages(),
 	approvalPages(),

@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"countersign/internal/consent"
 	"countersign/internal/identity"
 	"countersign/internal/people"
 	"countersign/internal/servicetoken"
@@ -67,6 +68,7 @@ func peoplePages() []Entry {
 		named("failed", show(views.PersonView{Person: staff()[0], Error: "This is the last active owner.", Next: "Make another owner first.", MayOwner: true, Roles: []string{}, RoleError: "Choose at least one role."})),
 		named("empty", show(views.PersonView{Person: staff()[1]})),
 		named("deactivated", show(views.PersonView{Person: staff()[3], MayOwner: true})),
+		named("deactivated, consents stay", show(views.PersonView{Person: staff()[3], MayOwner: true, Consents: []consent.Consent{*given()}})),
 		named("yourself", show(views.PersonView{Person: staff()[0], Fixed: "You cannot change your own roles or standing. Ask another owner or admin."})),
 		named("hostile", show(views.PersonView{Person: nasty[6], MayOwner: true})),
 	}

@@ -33,7 +33,6 @@ const (
 	ConsentGiven         Event = "connection.consent_given"
 	ConsentLost          Event = "connection.consent_lost"
 	ScopeRefused         Event = "connection.scope_refused" // the service asks for more than was consented to
-	ConsentReturned      Event = "connection.consent_returned"
 
 	ProfileSaved   Event = "profile.saved"
 	ProfileRemoved Event = "profile.removed"

@@ -74,7 +74,7 @@ func (d *Desk) Prepare(ctx context.Context, org identity.OrgID, key connector.Ke
 	}
 	for _, g := range a.Manifest.Grants {
 		given := a.Before != nil && len(g.Scopes) > 0 && a.Before.Holds(g.Scopes)
-		a.Grants = append(a.Grants, Wanted{Grant: g, Given: given, Chosen: !g.Optional || given || slices.Contains(extra, g.ID)})
+		a.Grants = append(a.Grants, Wanted{Grant: g, Given: given && a.Before.Lost == "", Chosen: !g.Optional || given || slices.Contains(extra, g.ID)})
 	}
 	return a, nil
 }

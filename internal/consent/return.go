@@ -3,6 +3,7 @@ package consent
 import (
 	"context"
 	"errors"
+	"time"
 
 	"countersign/internal/connector"
 	"countersign/internal/credential"
@@ -25,10 +26,10 @@ const (
 	Unclear    Return = "not answered" // it was asked and did not confirm
 )
 
-// Goodbye is a consent that is about to be forgotten here, with what giving it back needs.
-type Goodbye struct {
-	Consent *Consent // nil: there was none
-	Manage  string   // the vendor's page where a person ends it
+// goodbye is a consent that is about to be forgotten here, with what giving it back needs.
+type goodbye struct {
+	consent *Consent // nil: there was none
+	manage  string
 
 	site   Site
 	oauth  manifest.OAuth
@@ -36,19 +37,43 @@ type Goodbye struct {
 	tokens map[string]secret.Value
 }
 
-// Farewell opens what Return will need, before the connection forgets it. It changes nothing, and a consent that does not open is no
+// Ended is what became of the consent of a connection that was ended.
+type Ended struct {
+	Return Return
+	Manage string // the vendor's page where a person can end it
+}
+
+// returnPatience is how long a person waits for a service to take its consent back.
+const returnPatience = 15 * time.Second
+
+// End ends a connection by end and then gives its consent back. What can no longer be opened afterwards is opened before, and what the
+// service says changes nothing of the end.
+func (d *Desk) End(ctx context.Context, org identity.OrgID, key connector.Key, end func() error) (Ended, error) {
+	g, err := d.farewell(ctx, org, key)
+	if err != nil {
+		return Ended{}, err
+	}
+	if err := end(); err != nil {
+		return Ended{}, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnPatience)
+	defer cancel()
+	return Ended{Return: d.giveBack(ctx, g), Manage: g.manage}, nil
+}
+
+// farewell opens what giving back will need, before the connection forgets it. It changes nothing, and a consent that does not open is no
 // reason to keep a connection.
-func (d *Desk) Farewell(ctx context.Context, org identity.OrgID, key connector.Key) (Goodbye, error) {
+func (d *Desk) farewell(ctx context.Context, org identity.OrgID, key connector.Key) (goodbye, error) {
 	a, records, err := d.prepare(ctx, org, key)
 	switch {
 	case fault.Is(err, fault.CodeConflict):
-		return Goodbye{}, nil
+		return goodbye{}, nil
 	case err != nil:
-		return Goodbye{}, err
+		return goodbye{}, err
 	case a.Before == nil:
-		return Goodbye{Manage: a.Auth.Manage}, nil
+		return goodbye{manage: a.Auth.Manage}, nil
 	}
-	g := Goodbye{Consent: a.Before, Manage: a.Auth.Manage, oauth: a.Auth.OAuth, tokens: map[string]secret.Value{}}
+	g := goodbye{consent: a.Before, manage: a.Auth.Manage, oauth: a.Auth.OAuth, tokens: map[string]secret.Value{}}
 	if g.site, err = SiteOf(d.Registry, registry.Key(a.Connection.Runtime)); err != nil {
 		return g, nil
 	}
@@ -66,21 +91,21 @@ func (d *Desk) Farewell(ctx context.Context, org identity.OrgID, key connector.K
 	return g, nil
 }
 
-// Return gives a consent back to the service. The connection has forgotten it already: what goes wrong here is for a person to end at
-// the vendor, and never a reason to have kept it.
-func (d *Desk) Return(ctx context.Context, g Goodbye) (Return, error) {
+// giveBack returns a consent to the service. The connection has forgotten it already: what goes wrong here is for a person to end at the
+// vendor, and never a reason to have kept it.
+func (d *Desk) giveBack(ctx context.Context, g goodbye) Return {
 	switch {
-	case g.Consent == nil:
-		return Nothing, nil
-	case g.Consent.Server.Revoke == "" || g.oauth.Revocation == manifest.NoRevocation:
-		return Impossible, nil
+	case g.consent == nil:
+		return Nothing
+	case g.consent.Server.Revoke == "" || g.oauth.Revocation == manifest.NoRevocation:
+		return Impossible
 	}
-	if g.oauth.Revocation == manifest.RevokesGrant && g.Consent.Client.Identity != Dynamic {
-		switch n, err := d.Directory.Sharing(ctx, *g.Consent); {
+	if g.oauth.Revocation == manifest.RevokesGrant && g.consent.Client.Identity != Dynamic {
+		switch n, err := d.Directory.Sharing(ctx, *g.consent); {
 		case err != nil:
-			return Unclear, err
+			return Unclear
 		case n > 0:
-			return Shared, nil
+			return Shared
 		}
 	}
 	var failed error
@@ -88,12 +113,12 @@ func (d *Desk) Return(ctx context.Context, g Goodbye) (Return, error) {
 	for _, field := range []string{refreshField, accessField} { // the refresh token first: most servers end the access token with it
 		if token := g.tokens[field]; !token.IsZero() {
 			asked = true
-			failed = errors.Join(failed, g.site.revoke(ctx, g.Consent.Server, g.Consent.Client, g.key, token, field))
+			failed = errors.Join(failed, g.site.revoke(ctx, g.consent.Server, g.consent.Client, g.key, token, field))
 		}
 	}
 	if !asked || failed != nil {
-		d.Log.WarnContext(ctx, "a consent was not confirmed as given back", "connection", g.Consent.Connection, "error", failed)
-		return Unclear, nil
+		d.Log.WarnContext(ctx, "a consent was not confirmed as given back", "connection", g.consent.Connection, "error", failed)
+		return Unclear
 	}
-	return Given, nil
+	return Given
 }

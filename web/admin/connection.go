@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"countersign/internal/identity"
 	"countersign/internal/installation"
 	"countersign/internal/manifest"
+	"countersign/internal/people"
 	"countersign/internal/policy"
 	"countersign/views"
 	"countersign/views/ui"
@@ -53,6 +56,9 @@ func (p *Connections) fill(r *Request, v *views.ConnectionView) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := p.consented(r, v); err != nil {
+		return err
+	}
 	if v.Credential, err = p.Vault.Summaries(r.Ctx(), credential.Place{Org: c.Org, Connection: c.Key}); err != nil {
 		return err
 	}
@@ -62,6 +68,25 @@ func (p *Connections) fill(r *Request, v *views.ConnectionView) (err error) {
 		}
 	}
 	return p.uses(r, v)
+}
+
+// consented reads what a connection that is made by consent was allowed, and whether who allowed it is still here.
+func (p *Connections) consented(r *Request, v *views.ConnectionView) error {
+	c := v.Connection
+	if p.Desk == nil || c.Contract != string(manifest.OAuth2) || c.State == installation.Retired || v.Unavailable != "" {
+		return nil
+	}
+	ask, err := p.Desk.Prepare(r.Ctx(), c.Org, c.Key, nil)
+	if err != nil {
+		return err
+	}
+	v.Ask = &ask
+	if ask.Before == nil {
+		return nil
+	}
+	all, err := p.People.People(r.Ctx(), c.Org)
+	v.GiverGone = !slices.ContainsFunc(all, func(l people.Listed) bool { return l.ID == ask.Before.By && l.Active })
+	return err
 }
 
 // uses finds what ending the connection would end with it.
@@ -197,10 +222,11 @@ func (p *Connections) Rename(r *Request) error {
 func (p *Connections) Disconnect(r *Request) error {
 	return p.change(r, func(a installation.Access) (ui.Tone, string, error) {
 		err := looked(a)
+		words := ""
 		if err == nil {
-			_, err = p.Service.Disconnect(r.Ctx(), r.Person(), a)
+			words, err = p.end(r, a, p.Service.Disconnect)
 		}
-		return ui.OK, "Disconnected. The credential is forgotten; mode and tools are kept.", err
+		return ui.OK, "Disconnected. The credential is forgotten; mode and tools are kept." + words, err
 	})
 }
 
@@ -208,11 +234,25 @@ func (p *Connections) Disconnect(r *Request) error {
 func (p *Connections) Retire(r *Request) error {
 	return p.change(r, func(a installation.Access) (ui.Tone, string, error) {
 		err := looked(a)
+		words := ""
 		if err == nil {
-			_, err = p.Service.Retire(r.Ctx(), r.Person(), a)
+			words, err = p.end(r, a, p.Service.Retire)
 		}
-		return ui.OK, "Retired for good. Its credential is destroyed and its key is never used again.", err
+		return ui.OK, "Retired for good. Its credential is destroyed and its key is never used again." + words, err
 	})
+}
+
+// end ends a connection and, where it was made by consent, says what became of that at the service.
+func (p *Connections) end(r *Request, a installation.Access, end func(context.Context, identity.Person, installation.Access) (installation.Connection, error)) (string, error) {
+	do := func() error {
+		_, err := end(r.Ctx(), r.Person(), a)
+		return err
+	}
+	if p.Desk == nil {
+		return "", do()
+	}
+	ended, err := p.Desk.End(r.Ctx(), r.Org(), a.Key, do)
+	return returned(ended), err
 }
 
 // Test calls the service with the stored credential.

@@ -7,8 +7,10 @@ import (
 	"countersign/internal/action"
 	"countersign/internal/audit"
 	"countersign/internal/connector"
+	"countersign/internal/consent"
 	"countersign/internal/identity"
 	"countersign/internal/installation"
+	"countersign/internal/people"
 	"countersign/internal/profile"
 	"countersign/views"
 )
@@ -16,6 +18,8 @@ import (
 // Connections are the pages of what is connected. Service decides everything; the rest is what a page shows beside it.
 type Connections struct {
 	Service  *installation.Connections
+	Desk     *consent.Desk    // nil: no connection is made by consent
+	People   people.Directory // says whether who gave a consent is still here
 	Vault    Summaries
 	Trail    audit.Reader
 	Profiles profile.Store

@@ -38,6 +38,9 @@ func (p *Connections) Install(r *Request) error {
 	}
 	q := posted(r, o.Manifest)
 	c, err := p.Service.Install(r.Ctx(), r.Person(), q)
+	if err == nil && c.State == installation.NeedsConsent { // what the service will ask for comes first, then a person's yes
+		return r.Done(ui.OK, "Installed as "+c.Key.String()+". Agents can use nothing of it until somebody signs in at the service.", connectionPath(c.Key)+"/consent")
+	}
 	if err == nil {
 		return r.Done(foundTone(c), installedSentence(c), connectionPath(c.Key))
 	}

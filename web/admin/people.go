@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"countersign/internal/audit"
+	"countersign/internal/consent"
 	"countersign/internal/fault"
 	"countersign/internal/identity"
 	"countersign/internal/people"
@@ -20,7 +21,8 @@ type People struct {
 	Directory   people.Directory
 	Roster      people.Roster
 	Invitations people.Invitations
-	PublicURL   string // origin of the links it hands out
+	Consents    consent.Directory // nil: there are none
+	PublicURL   string            // origin of the links it hands out
 }
 
 // List shows everybody.
@@ -103,6 +105,12 @@ func (p *People) show(r *Request, status int, v views.PersonView) error {
 	}
 	if err := people.MayChange(r.Person(), v.Person.Person, v.Person.Roles); err != nil {
 		v.Fixed = err.Error()
+	}
+	if p.Consents != nil {
+		var err error
+		if v.Consents, err = p.Consents.OfPerson(r.Ctx(), r.Org(), v.Person.ID); err != nil {
+			return err
+		}
 	}
 	return r.Show(status, views.PersonPage(r.Frame(v.Person.Display(), "people"), v))
 }

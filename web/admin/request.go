@@ -31,6 +31,7 @@ type Chrome interface {
 type Request struct {
 	echo.Context
 	Session session.Session
+	Browser []byte // names the session of this browser in the store; of no use to anybody else
 	Chrome  Chrome
 	flash   func(layout.Flash) error // keeps words for the next page
 }

@@ -218,6 +218,7 @@ var refusedForms = map[string][]url.Values{
 	"/connections/:key/accept":      {{}, {"tool": {"contacts_get"}, "digest": {"00"}, "version": {"1"}}},
 	"/connections/:key/credential":  {{}, {"api_key": {""}}},
 	"/connections/:key/test":        nil,
+	"/connections/:key/consent":     {{}, {"client_id": {"two words"}}, {"grant": {"no-such"}}},
 	"/connections/:key/rename":      {{}, {"name": {""}, "version": {"1"}}, {"name": {"x"}, "version": {"999"}}},
 	"/connections/:key/disconnect":  {{}, {"version": {"999"}}},
 	"/connections/:key/retire":      {{}, {"version": {"999"}}},
