@@ -2,6 +2,8 @@ package agent_test
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -45,6 +47,7 @@ func TestHangingUpStopsNoEffect(t *testing.T) {
 	w := newWorld(t)
 	c := w.install("sandbox-crm", "CRM", policy.Autonomous)
 	w.profile("engineering", c)
+	noticed := w.noticesHangingUp()
 	s := w.client(w.start(policy.Task, "engineering"), eras[0], c.Key)
 	arrived, release := w.Upstream.Hold("tools/call notes_add")
 	defer release()
@@ -57,13 +60,27 @@ func TestHangingUpStopsNoEffect(t *testing.T) {
 	if err := <-gone; err == nil {
 		t.Error("the call came back")
 	}
+	<-noticed
 	release()
 	w.gateway.Drain(t.Context())
-	got, err := s.CallTool(t.Context(), params)
-	check(t, err)
-	if journal := w.CRM.Did(); got.IsError || len(journal) != 1 {
-		t.Errorf("called again: %v, the CRM did %v", got.Content, journal)
+	again := call(t, s, "notes_add", `{"contact_id":"c_1001","text":"alone"}`)
+	if did := w.CRM.Did(); again.IsError || again.data["status"] == "executing" || len(did) != 1 {
+		t.Errorf("called again: %s, the CRM did %v", again.text, did)
 	}
+}
+
+// noticesHangingUp serves the world's endpoint anew and tells when it has let go of a request whose client had left.
+func (w *world) noticesHangingUp() <-chan struct{} {
+	noticed := make(chan struct{})
+	once, inner := sync.OnceFunc(func() { close(noticed) }), w.server.Config.Handler
+	w.server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		inner.ServeHTTP(rw, r)
+		if r.Context().Err() != nil {
+			once()
+		}
+	}))
+	w.T.Cleanup(w.server.Close)
+	return noticed
 }
 
 func TestADecisionIsReadWithItsReason(t *testing.T) {
