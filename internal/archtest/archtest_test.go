@@ -24,9 +24,9 @@ var depth = map[string]int{
 	"internal/policy": 1, "internal/registry": 1, "internal/connector": 1, "internal/identity": 1, "internal/schema": 1,
 	"internal/crm/crmtest": 1, // knows the CRM through HTTP only
 	"internal/audit":       2, "internal/run": 2, "internal/manifest": 2, "internal/egress": 2, "internal/people": 3, "internal/servicetoken": 3,
-	"internal/release": 3, "internal/credential": 3, "internal/action": 3, "internal/profile": 3,
+	"internal/release": 3, "internal/credential": 3, "internal/action": 3, "internal/profile": 3, "internal/preferences": 3,
 	"internal/installation": 4, "internal/provider": 4, "internal/wording": 4,
-	"internal/consent": 5, "internal/consent/consenttest": 6,
+	"internal/consent": 5, "internal/consent/consenttest": 6, "internal/gitgateway": 5,
 	"internal/provider/providertest": 5, "internal/provider/mcpclient": 5, "internal/capability": 5,
 	"internal/provider/hosted": 6, "internal/reach": 6,
 	"internal/reach/reachtest": 7, "internal/dispatch": 7, "internal/reconcile": 7,
@@ -55,7 +55,7 @@ var only = map[string][]string{
 	"github.com/labstack/echo/v4":            {"web"},
 	"github.com/riverqueue/river":            {"db"},
 	"github.com/gorilla/sessions":            {"web/session"},
-	"os/exec":                                {"db/embedded", "db/dbtest", "cmd/countersign", "cmd/gallery", "scripts/foreground", "bench"},
+	"os/exec":                                {"internal/gitgateway", "db/embedded", "db/dbtest", "cmd/countersign", "cmd/gallery", "scripts/foreground", "bench"},
 }
 
 type listed struct {

@@ -1,0 +1,58 @@
+package gitgateway
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Visible makes what a stranger wrote into one line of text that shows what it holds: control, format and other invisible characters
+// become their code points, and what is no UTF-8 its bytes.
+func Visible(s string) string {
+	clean := true
+	for i := range len(s) {
+		if s[i] < 0x20 || s[i] > 0x7e {
+			clean = false
+			break
+		}
+	}
+	if clean {
+		return s
+	}
+	var out strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			out.WriteString(`\x` + hex2(s[0]))
+		case hidden(r):
+			out.WriteString("‹U+" + strings.ToUpper(pad4(strconv.FormatInt(int64(r), 16))) + "›")
+		default:
+			out.WriteString(s[:n])
+		}
+		s = s[n:]
+	}
+	return out.String()
+}
+
+// hidden are characters that a reader does not see, or that change what a reader sees of others.
+func hidden(r rune) bool {
+	return r != '\t' && (unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp) ||
+		r >= 0xFE00 && r <= 0xFE0F || r >= 0xE0100 && r <= 0xE01EF)
+}
+
+func hex2(b byte) string {
+	const digits = "0123456789abcdef"
+	return string([]byte{digits[b>>4], digits[b&15]})
+}
+
+func pad4(s string) string { return strings.Repeat("0", max(0, 4-len(s))) + s }
+
+// Clip keeps a text within so many characters.
+func Clip(s string, most int) string {
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most-1]) + "…"
+}
