@@ -1321,7 +1321,7 @@ func cardArgument(v ActionView, i int, a wording.Argument) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if gloss := wording.Gloss(v.Policy, a); gloss != "" {
+			if gloss := wording.Gloss(wording.For(v.Policy, v.Arguments), a); gloss != "" {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 86, "<span class=\"gloss\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -82,7 +82,7 @@ func (h *Held) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a, err := credential.Bind(bearerContract, values, h.site.MCP)
+	a, err := credential.Bind(bearerContract, values, h.site.MCP, h.site.also...)
 	if err != nil {
 		return err
 	}

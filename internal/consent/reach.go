@@ -26,7 +26,8 @@ const (
 // Site is where a connection leads: its runtime and the address it was made for.
 type Site struct {
 	Entry registry.Entry
-	MCP   egress.Destination
+	MCP   egress.Destination   // the address that stands for it
+	also  []egress.Destination // its other ones, where the same token opens them
 }
 
 // SiteOf finds the site of a runtime. The address is the one the runtime has now.
@@ -35,12 +36,24 @@ func SiteOf(table registry.Table, runtime registry.Key) (Site, error) {
 	if !ok || !entry.OAuth {
 		return Site{}, fault.New(fault.Unavailable, fault.ConnectionUnavailable, "This server knows no way to ask for consent for the runtime “"+string(runtime)+"”.", "Update the server, or retire the connection.")
 	}
-	endpoint, err := entry.Endpoint(registry.MCP)
+	endpoint, err := entry.Endpoint(entry.Primary())
 	if err != nil {
 		return Site{}, err
 	}
-	d, err := destinationOf(endpoint)
-	return Site{Entry: entry, MCP: d}, err
+	s := Site{Entry: entry}
+	if s.MCP, err = destinationOf(endpoint); err != nil {
+		return Site{}, err
+	}
+	for _, role := range registry.Own {
+		if e, ok := entry.Endpoints[role]; ok && e.URL != "" && role != entry.Primary() {
+			d, err := destinationOf(e)
+			if err != nil {
+				return Site{}, err
+			}
+			s.also = append(s.also, d)
+		}
+	}
+	return s, nil
 }
 
 func destinationOf(e registry.Endpoint) (egress.Destination, error) {

@@ -3,7 +3,7 @@ package credential
 import (
 	"io"
 	"net/http"
-	"strings"
+	"slices"
 
 	"countersign/internal/egress"
 	"countersign/internal/fault"
@@ -14,10 +14,10 @@ import (
 var ErrElsewhere = fault.New(fault.Unavailable, fault.ConnectionUnavailable, "The credential of this connection was stored for another address.",
 	"Enter the credential again for the present address.")
 
-// Authorizer is a credential in its only usable form: it edits requests to one origin. It implements egress.Editor and has no way
+// Authorizer is a credential in its only usable form: it edits requests to the origins it was bound to, nearly always one. It implements egress.Editor and has no way
 // to give the secret back.
 type Authorizer struct {
-	origin   string
+	origins  []string
 	headers  []filled
 	redactor *Redactor
 }
@@ -27,20 +27,26 @@ type filled struct {
 	value secret.Value
 }
 
-// Bind turns checked values into an authorizer for requests to d.
-func Bind(c Contract, values map[string]secret.Value, d egress.Destination) (*Authorizer, error) {
-	if d.IsZero() {
-		return nil, egress.ErrRefused
+// Bind turns checked values into an authorizer for requests to d, and to the runtime's other addresses where one token opens them all.
+func Bind(c Contract, values map[string]secret.Value, d egress.Destination, also ...egress.Destination) (*Authorizer, error) {
+	a := &Authorizer{}
+	for _, to := range append([]egress.Destination{d}, also...) {
+		if to.IsZero() {
+			return nil, egress.ErrRefused
+		}
+		a.origins = append(a.origins, to.Origin())
 	}
 	if err := c.Check(values); err != nil {
 		return nil, err
 	}
-	a := &Authorizer{origin: d.Origin()}
 	var all []secret.Value
 	for _, h := range c.headers {
-		v := values[h.Field]
-		a.headers = append(a.headers, filled{h.Name, secret.New(strings.Replace(h.Format, slot, v.Reveal(), 1))})
-		all = append(all, v)
+		v := h.filled(values)
+		a.headers = append(a.headers, filled{h.Name, v})
+		all = append(all, values[h.Field])
+		if h.User != "" { // joined, it is another text
+			all = append(all, v)
+		}
 	}
 	a.redactor = NewRedactor(all...)
 	return a, nil
@@ -48,7 +54,7 @@ func Bind(c Contract, values map[string]secret.Value, d egress.Destination) (*Au
 
 // Edit implements egress.Editor. It replaces whatever stood in its headers.
 func (a *Authorizer) Edit(r *http.Request) error {
-	if egress.OriginOf(r.URL) != a.origin {
+	if !slices.Contains(a.origins, egress.OriginOf(r.URL)) {
 		return ErrElsewhere
 	}
 	for _, h := range a.headers {

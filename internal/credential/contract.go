@@ -5,6 +5,7 @@
 package credential
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"strings"
@@ -25,8 +26,25 @@ const slot = "{secret}"
 // Header says where one secret goes: Format holds "{secret}" once, e.g. "Bearer {secret}".
 type Header struct {
 	Field  string
+	User   string // the field of the user name where Basic authentication joins the two; else empty
 	Name   string
 	Format string
+}
+
+func (h Header) fields() []string {
+	if h.User == "" {
+		return []string{h.Field}
+	}
+	return []string{h.User, h.Field}
+}
+
+// filled is the value of the header.
+func (h Header) filled(values map[string]secret.Value) secret.Value {
+	v := values[h.Field].Reveal()
+	if h.User != "" {
+		v = base64.StdEncoding.EncodeToString([]byte(values[h.User].Reveal() + ":" + v))
+	}
+	return secret.New(strings.Replace(h.Format, slot, v, 1))
 }
 
 // Contract is how requests of a connection are authorised by static secrets. The zero value authorises nothing.
@@ -59,19 +77,25 @@ func NewContract(headers ...Header) (Contract, error) {
 		if strings.Count(h.Format, slot) != 1 || !httpguts.ValidHeaderFieldValue(h.Format) {
 			return Contract{}, fault.Field("format", "The format must hold {secret} exactly once, like “Bearer {secret}”.")
 		}
-		if h.Field == "" || seen["field "+h.Field] || seen["header "+name] {
-			return Contract{}, fault.Field("header", "Each secret needs a field and a header of its own.")
+		for _, f := range h.fields() {
+			if f == "" || seen["field "+f] {
+				return Contract{}, fault.Field("header", "Each secret needs a field of its own.")
+			}
+			seen["field "+f] = true
 		}
-		seen["field "+h.Field], seen["header "+name] = true, true
+		if seen["header "+name] {
+			return Contract{}, fault.Field("header", "Each secret needs a header of its own.")
+		}
+		seen["header "+name] = true
 	}
 	return Contract{headers: append([]Header(nil), headers...)}, nil
 }
 
 // Fields lists the fields a person fills in.
 func (c Contract) Fields() []string {
-	out := make([]string, len(c.headers))
-	for i, h := range c.headers {
-		out[i] = h.Field
+	var out []string
+	for _, h := range c.headers {
+		out = append(out, h.fields()...)
 	}
 	return out
 }
@@ -81,9 +105,14 @@ func (c Contract) Check(values map[string]secret.Value) error {
 	var problems fault.List
 	known := map[string]bool{}
 	for _, h := range c.headers {
-		known[h.Field] = true
-		if s := wrong(values[h.Field].Reveal()); s != "" {
-			problems = append(problems, fault.Field(h.Field, s))
+		for _, f := range h.fields() {
+			known[f] = true
+			if s := wrong(values[f].Reveal()); s != "" {
+				problems = append(problems, fault.Field(f, s))
+			}
+		}
+		if h.User != "" && strings.Contains(values[h.User].Reveal(), ":") {
+			problems = append(problems, fault.Field(h.User, "A user name holds no colon; Basic authentication would read it otherwise."))
 		}
 	}
 	for field := range values {

@@ -42,31 +42,31 @@ func values(s string) map[string]secret.Value {
 
 func TestContractsThatWouldSteerARequestAreRefused(t *testing.T) {
 	for _, h := range []Header{
-		{TokenField, "", "{secret}"},
-		{TokenField, "X Y", "{secret}"},
-		{TokenField, "X:Y", "{secret}"},
-		{TokenField, "X-Key\r\nHost", "{secret}"},
-		{TokenField, "Host", "{secret}"},
-		{TokenField, "host", "{secret}"},
-		{TokenField, "Content-Length", "{secret}"},
-		{TokenField, "Transfer-Encoding", "{secret}"},
-		{TokenField, "mcp-session-id", "{secret}"},
-		{TokenField, "Authorization", "Bearer"},
-		{TokenField, "Authorization", "{secret}{secret}"},
-		{TokenField, "Authorization", "Bearer {secret}\r\nX: y"},
-		{"", "Authorization", "Bearer {secret}"},
+		{Field: TokenField, Name: "", Format: "{secret}"},
+		{Field: TokenField, Name: "X Y", Format: "{secret}"},
+		{Field: TokenField, Name: "X:Y", Format: "{secret}"},
+		{Field: TokenField, Name: "X-Key\r\nHost", Format: "{secret}"},
+		{Field: TokenField, Name: "Host", Format: "{secret}"},
+		{Field: TokenField, Name: "host", Format: "{secret}"},
+		{Field: TokenField, Name: "Content-Length", Format: "{secret}"},
+		{Field: TokenField, Name: "Transfer-Encoding", Format: "{secret}"},
+		{Field: TokenField, Name: "mcp-session-id", Format: "{secret}"},
+		{Field: TokenField, Name: "Authorization", Format: "Bearer"},
+		{Field: TokenField, Name: "Authorization", Format: "{secret}{secret}"},
+		{Field: TokenField, Name: "Authorization", Format: "Bearer {secret}\r\nX: y"},
+		{Field: "", Name: "Authorization", Format: "Bearer {secret}"},
 	} {
 		if _, err := NewContract(h); !fault.Is(err, fault.CodeInvalid) {
 			t.Errorf("%q was accepted", h)
 		}
 	}
-	if _, err := NewContract(Header{"a", "X-Key", "{secret}"}, Header{"b", "x-key", "{secret}"}); err == nil {
+	if _, err := NewContract(Header{Field: "a", Name: "X-Key", Format: "{secret}"}, Header{Field: "b", Name: "x-key", Format: "{secret}"}); err == nil {
 		t.Error("two secrets in one header")
 	}
-	if _, err := NewContract(Header{"a", "X-Key", "{secret}"}, Header{"a", "X-Other", "{secret}"}); err == nil {
+	if _, err := NewContract(Header{Field: "a", Name: "X-Key", Format: "{secret}"}, Header{Field: "a", Name: "X-Other", Format: "{secret}"}); err == nil {
 		t.Error("one field twice")
 	}
-	if c, err := NewContract(Header{"api", "DD-API-KEY", "{secret}"}, Header{"app", "DD-APPLICATION-KEY", "{secret}"}); err != nil || len(c.Fields()) != 2 {
+	if c, err := NewContract(Header{Field: "api", Name: "DD-API-KEY", Format: "{secret}"}, Header{Field: "app", Name: "DD-APPLICATION-KEY", Format: "{secret}"}); err != nil || len(c.Fields()) != 2 {
 		t.Error(err)
 	}
 }

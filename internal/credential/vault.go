@@ -82,16 +82,33 @@ func (v *Vault) Save(ctx context.Context, p Place, c Contract, values map[string
 	return expected + 1, v.store.Put(ctx, p, expected, records)
 }
 
+// values opens some fields of the newest credential, all stored for the origin of d.
+func (v *Vault) values(ctx context.Context, p Place, fields []string, d egress.Destination) (map[string]secret.Value, error) {
+	records, err := v.store.Current(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	records = slices.DeleteFunc(slices.Clone(records), func(r Record) bool { return !slices.Contains(fields, r.Field) })
+	return Open(v.keys, p, records, d)
+}
+
+// Holds reports whether all of these fields are stored.
+func (v *Vault) Holds(ctx context.Context, p Place, fields []string) (bool, error) {
+	records, err := v.store.Current(ctx, p)
+	for _, f := range fields {
+		if !slices.ContainsFunc(records, func(r Record) bool { return r.Field == f }) {
+			return false, err
+		}
+	}
+	return true, err
+}
+
 // Authorizer opens the newest credential for requests to d. It refuses when the credential was stored for another origin.
 func (v *Vault) Authorizer(ctx context.Context, p Place, c Contract, d egress.Destination) (*Authorizer, error) {
 	if len(c.headers) == 0 {
 		return Bind(c, nil, d)
 	}
-	records, err := v.store.Current(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	values, err := Open(v.keys, p, records, d)
+	values, err := v.values(ctx, p, c.Fields(), d)
 	if err != nil {
 		return nil, err
 	}

@@ -127,13 +127,18 @@ func (s *Connections) prepare(by identity.Person, m manifest.Manifest, digest st
 	faults = collect(faults, err)
 	settings, err := checkSettings(m, q.Settings)
 	faults = collect(faults, err)
-	faults = collect(faults, checkSecrets(m, q.Contract, q.Secrets))
+	destination, unreachable := DestinationOf(s.Registry, m.Runtime)
+	var parts []Part
+	if runtime, ok := s.Registry.Lookup(m.Runtime); ok && unreachable == nil {
+		q.Secrets = entered(q.Contract, q.Secrets)
+		parts, err = checkSecrets(m, runtime, q.Contract, settings, q.Secrets)
+		faults = collect(faults, err)
+	}
 	if err := faults.Err(); err != nil {
 		return Connection{}, nil, err
 	}
-	destination, err := DestinationOf(s.Registry, m.Runtime)
-	if err != nil {
-		return Connection{}, nil, err
+	if unreachable != nil {
+		return Connection{}, nil, unreachable
 	}
 	c := Connection{
 		ID: id, Org: by.Org, Key: connector.NewKey(m.Key), Integration: m.Key, Kind: m.Kind, Runtime: m.Runtime,
@@ -142,7 +147,7 @@ func (s *Connections) prepare(by identity.Person, m manifest.Manifest, digest st
 	if q.Contract == manifest.OAuth2 {
 		c.State = NeedsConsent
 	}
-	sealed, err := credential.Seal(s.Keys, credential.Place{Org: by.Org, Connection: c.Key}, 1, q.Secrets, destination)
+	sealed, err := sealParts(s.Keys, credential.Place{Org: by.Org, Connection: c.Key}, 1, parts, q.Secrets)
 	return c, sealed, err
 }
 
@@ -272,10 +277,13 @@ func (s *Connections) ReplaceCredential(ctx context.Context, by identity.Person,
 	if c.Contract == string(manifest.OAuth2) {
 		return Connection{}, fault.New(fault.Conflict, fault.CodeConflict, "Nothing is typed in for this connection: a person signs in at the service.", "Sign in again from the connection's page.")
 	}
-	if err := checkSecrets(m, manifest.Contract(c.Contract), values); err != nil {
+	destination, err := DestinationOf(s.Registry, c.Runtime)
+	if err != nil {
 		return Connection{}, err
 	}
-	destination, err := DestinationOf(s.Registry, c.Runtime)
+	runtime, _ := s.Registry.Lookup(c.Runtime)
+	values = entered(manifest.Contract(c.Contract), values)
+	parts, err := checkSecrets(m, runtime, manifest.Contract(c.Contract), c.Settings, values)
 	if err != nil {
 		return Connection{}, err
 	}
@@ -284,7 +292,7 @@ func (s *Connections) ReplaceCredential(ctx context.Context, by identity.Person,
 	if err != nil {
 		return Connection{}, err
 	}
-	sealed, err := credential.Seal(s.Keys, place, nextVersion(now), values, destination)
+	sealed, err := sealParts(s.Keys, place, nextVersion(now), parts, values)
 	if err != nil {
 		return Connection{}, err
 	}

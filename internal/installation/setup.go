@@ -48,7 +48,7 @@ func DestinationOf(table registry.Table, runtime registry.Key) (egress.Destinati
 	if !ok {
 		return egress.Destination{}, fault.New(fault.Unavailable, fault.ConnectionUnavailable, "This server does not know the runtime “"+string(runtime)+"”.", "Update the server, or retire the connection.")
 	}
-	endpoint, err := entry.Endpoint(registry.MCP)
+	endpoint, err := entry.Endpoint(entry.Primary())
 	if err != nil {
 		return egress.Destination{}, err
 	}
@@ -76,8 +76,9 @@ func ContractOf(m manifest.Manifest, id manifest.Contract) (credential.Contract,
 	return credential.NewContract(headers...)
 }
 
-// checkSecrets judges the credential fields of a contract: the manifest's own pattern first, then what can travel in a header.
-func checkSecrets(m manifest.Manifest, id manifest.Contract, values map[string]secret.Value) error {
+// checkSecrets judges the credential fields of a contract: the manifest's own pattern first, then what can travel. It answers the parts
+// that the fields make.
+func checkSecrets(m manifest.Manifest, entry registry.Entry, id manifest.Contract, settings map[string]string, values map[string]secret.Value) ([]Part, error) {
 	var faults fault.List
 	for _, f := range m.FieldsFor(id) {
 		if err := f.Check(values[f.Name].Reveal()); err != nil {
@@ -87,13 +88,16 @@ func checkSecrets(m manifest.Manifest, id manifest.Contract, values map[string]s
 		}
 	}
 	if err := faults.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	contract, err := ContractOf(m, id)
+	parts, err := Parts(m, entry, id, settings)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return contract.Check(values)
+	if len(entry.Parts) > 0 || id == manifest.ServiceAccount {
+		return parts, checkParts(m, parts, values)
+	}
+	return parts, parts[0].Contract.Check(values)
 }
 
 // checkSettings keeps exactly the manifest's resource settings.

@@ -37,6 +37,9 @@ func (m Money) In(arguments []byte) (Amount, error) {
 	if err := json.Unmarshal(arguments, &members); err != nil {
 		return Amount{}, m.unreadable()
 	}
+	if m = m.For(members); !isoCurrency.MatchString(m.Currency) {
+		return Amount{}, m.unreadable()
+	}
 	raw := string(members[m.Argument])
 	if !wholeAmount.MatchString(raw) || m.MinorUnits < 0 || m.MinorUnits > decimals {
 		return Amount{}, m.unreadable()
@@ -46,6 +49,25 @@ func (m Money) In(arguments []byte) (Amount, error) {
 		return Amount{}, m.unreadable()
 	}
 	return Amount{Currency: m.Currency, Units: n}, nil
+}
+
+// currencyArgument is the argument that names the currency, where one does.
+func (m Money) currencyArgument() (string, bool) {
+	name, ok := strings.CutPrefix(m.Currency, "{")
+	return strings.TrimSuffix(name, "}"), ok && strings.HasSuffix(name, "}")
+}
+
+// For is the money of one call: its currency is fixed, or what the call's arguments name. What they name badly stays unresolved.
+func (m Money) For(arguments map[string]json.RawMessage) Money {
+	name, ok := m.currencyArgument()
+	if !ok {
+		return m
+	}
+	var code string
+	if json.Unmarshal(arguments[name], &code) == nil && isoCurrency.MatchString(code) {
+		m.Currency = code
+	}
+	return m
 }
 
 func (m Money) unreadable() error {

@@ -67,7 +67,7 @@ const (
 var Contracts = []Contract{None, Token, OAuth2, ServiceAccount, ConnectionString, PAT}
 
 // Offered lists the contracts this server has code for.
-var Offered = []Contract{None, Token, OAuth2}
+var Offered = []Contract{None, Token, OAuth2, ServiceAccount}
 
 // Auth is one way to authenticate. Header and Format belong to the token contract and equal an entry of the registry; OAuth belongs to
 // the oauth2 contract.
@@ -117,7 +117,7 @@ type ToolPolicy struct {
 }
 
 // Money says which argument is an amount, in which currency (ISO 4217), and how many decimals of it the argument counts: 2 when
-// 24000 means 240.00.
+// 24000 means 240.00. A currency written "{argument}" is the one that argument names.
 type Money struct {
 	Argument   string `toml:"argument" json:"argument"`
 	Currency   string `toml:"currency" json:"currency"`
@@ -182,6 +182,15 @@ func (m Manifest) FieldsFor(c Contract) []Field {
 		if f.GoesTo == c {
 			out = append(out, f)
 		}
+	}
+	return out
+}
+
+// AccountScopes are the scopes a service account asks for: it cannot ask for more later, so all of them.
+func (m Manifest) AccountScopes() []string {
+	var out []string
+	for _, g := range m.Grants {
+		out = append(out, g.Scopes...)
 	}
 	return out
 }

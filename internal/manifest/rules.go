@@ -98,6 +98,8 @@ func authRule(c *check) {
 			c.tokenAuth(p, a)
 		case a.Contract == OAuth2:
 			c.oauth(p, a)
+		case a.Contract == ServiceAccount:
+			c.accountAuth(p, a)
 		case a.Header != "" || a.Format != "" || !a.OAuth.empty():
 			c.at(p, "The auth contract “"+string(a.Contract)+"” sends no header and asks nobody for consent.", "Remove all but the contract, or use contract = \"token\" or \"oauth2\".")
 		}
@@ -108,6 +110,10 @@ func authRule(c *check) {
 func (c *check) tokenAuth(p string, a Auth) {
 	if !a.OAuth.empty() {
 		c.at(p, "A token contract asks nobody for consent.", "Keep header and format, and write the rest under contract = \"oauth2\".")
+	}
+	if entry, ok := c.reg.Lookup(c.m.Runtime); ok && len(entry.Parts) > 0 {
+		c.partedAuth(p, a, entry)
+		return
 	}
 	if a.Header == "" || strings.Count(a.Format, "{secret}") != 1 {
 		c.at(p, "A token contract needs a header and a format that holds {secret} once.", "Write header = \"Authorization\" and format = \"Bearer {secret}\", as the vendor asks.")
@@ -125,6 +131,40 @@ func (c *check) tokenAuth(p string, a Auth) {
 	}
 	if secrets != 1 || len(c.m.FieldsFor(Token)) != 1 {
 		c.at(p, "A token contract needs exactly one setup field: a required secret with goes_to = \"token\".", "Write one [[setup.fields]] that asks for it.")
+	}
+}
+
+// partedAuth is a token contract of a runtime whose credential has parts: the registry says where each field goes.
+func (c *check) partedAuth(p string, a Auth, entry registry.Entry) {
+	if a.Header != "" || a.Format != "" {
+		c.at(p, "The credential of “"+string(c.m.Runtime)+"” has parts, and the registry says how each travels.", "Remove header and format.")
+	}
+	var wanted, asked []string
+	for _, part := range entry.Parts {
+		wanted = append(wanted, part.Fields()...)
+	}
+	for _, f := range c.m.FieldsFor(Token) {
+		asked = append(asked, f.Name)
+	}
+	slices.Sort(wanted)
+	slices.Sort(asked)
+	if !slices.Equal(wanted, asked) {
+		c.at(p, "The setup fields for “token” are "+strings.Join(asked, ", ")+"; the runtime takes "+strings.Join(wanted, ", ")+".", "Ask for exactly those.")
+	}
+}
+
+func (c *check) accountAuth(p string, a Auth) {
+	if a.Header != "" || a.Format != "" || !a.OAuth.empty() {
+		c.at(p, "The key of a service account is sent to nobody, so it has no header and no consent.", "Remove all but the contract.")
+	}
+	if entry, ok := c.reg.Lookup(c.m.Runtime); ok && !entry.ServiceAccount {
+		c.at(p, "The runtime “"+string(c.m.Runtime)+"” takes no service account.", "Use a contract that its entry in internal/registry/table.go takes.")
+	}
+	if fields := c.m.FieldsFor(ServiceAccount); len(fields) != 1 || !fields[0].Secret || !fields[0].Required {
+		c.at(p, "A service account needs exactly one setup field: a required secret with goes_to = \"service_account\".", "Write one [[setup.fields]] that asks for the key's JSON file.")
+	}
+	if len(c.m.AccountScopes()) == 0 {
+		c.at(p, "No grant names a scope, so a service account could ask for nothing.", "Write the vendor's scopes into the [[grants]].")
 	}
 }
 

@@ -92,7 +92,9 @@ func (c *check) money(p string, t ToolPolicy) {
 		return
 	}
 	c.argument(p+".money.argument", "The money of “"+t.Name+"” is", m.Argument, t)
-	if !currencyShape.MatchString(m.Currency) {
+	if name, ok := m.currencyArgument(); ok {
+		c.argument(p+".money.currency", "The currency of “"+t.Name+"” is", name, t)
+	} else if !currencyShape.MatchString(m.Currency) {
 		c.at(p+".money.currency", "“"+m.Currency+"” is not a currency.", "Write its three letters, like \"USD\".")
 	}
 	if !c.index.has(p+".money.minor_units") || m.MinorUnits < 0 || m.MinorUnits > 4 {

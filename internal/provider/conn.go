@@ -19,6 +19,7 @@ const DefaultMaxResult = 1 << 20
 type Target struct {
 	Destination egress.Destination
 	Editor      egress.Editor     // opaque; nil where the service is open
+	ReadEditor  egress.Editor     // what authorises reads where the connection has a credential of its own for them; nil: Editor
 	Headers     map[string]string // static and public
 }
 
@@ -37,6 +38,8 @@ type Endpoint struct {
 	Origin string
 	Reader *http.Client // keeps connections; for everything without an effect
 	Writer *http.Client // one fresh connection per request, observed; for effects
+
+	ReadsOnly bool // the connection has no credential for effects here
 }
 
 // Conn is one connection of one organization with one version of its credential. Build it once, share it, and Close it when the
@@ -59,9 +62,14 @@ func NewConn(org identity.OrgID, key connector.Key, s Settings, targets map[regi
 	c := &Conn{Org: org, Key: key, Settings: s, endpoints: map[registry.Role]Endpoint{}, states: map[any]any{}}
 	for role, t := range targets {
 		o := egress.Options{Editor: t.Editor, Headers: t.Headers, Timeout: s.Timeout, MaxBytes: s.MaxAnswer}
+		reads := o
+		if t.ReadEditor != nil {
+			reads.Editor = t.ReadEditor
+		}
 		c.endpoints[role] = Endpoint{
 			URL: t.Destination.URL(), Origin: t.Destination.Origin(),
-			Reader: egress.Client(t.Destination, o), Writer: egress.Dispatch(t.Destination, o),
+			Reader: egress.Client(t.Destination, reads), Writer: egress.Dispatch(t.Destination, o),
+			ReadsOnly: t.Editor == nil && t.ReadEditor != nil,
 		}
 	}
 	return c

@@ -1,14 +1,17 @@
 package provider
 
 import (
+	"context"
 	"errors"
+	"net"
 
+	"countersign/internal/egress"
 	"countersign/internal/fault"
 )
 
 // ErrUnauthorized is a cause of the fault that a provider returns when the upstream refused the credential; whoever knows the auth
 // contract says what to do about it (enter a new key, consent again).
-var ErrUnauthorized = errors.New("the upstream refused the credential")
+var ErrUnauthorized = egress.ErrUnauthorized
 
 // ErrScope is a cause where the upstream says that the credential is valid but not enough.
 var ErrScope = errors.New("the credential lacks a permission the upstream asks for")
@@ -55,6 +58,23 @@ func TooLarge(cause error) *fault.Error {
 // Upstream is the fault for an error answer. What is a sentence that quotes nothing of the answer.
 func Upstream(what string, cause error) *fault.Error {
 	return fault.New(fault.Unavailable, fault.UpstreamError, what, "Check the arguments; if they are right, the service has a problem.").Wrap(cause)
+}
+
+// Broken is the fault for an exchange that came to no answer.
+func Broken(err error) error {
+	if f, ok := fault.As(err); ok && !errors.Is(err, egress.ErrTooLarge) {
+		return f
+	}
+	var n net.Error
+	switch {
+	case errors.Is(err, egress.ErrTooLarge):
+		return TooLarge(err)
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &n) && n.Timeout():
+		return TimedOut(err)
+	case errors.Is(err, context.Canceled):
+		return Unreachable("The call was given up before the service answered.", err)
+	}
+	return Unreachable("The service cannot be reached, or broke the connection.", err)
 }
 
 // IsUnauthorized reports whether err says that the upstream refused the credential.

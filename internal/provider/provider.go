@@ -33,6 +33,12 @@ type Reconciler interface {
 	Reconcile(ctx context.Context, c *Conn, call Call, e action.Evidence) (Sighting, error)
 }
 
+// OwnReconciler is implemented by providers whose own code can look, without a reviewed probe, for what became of some writes.
+type OwnReconciler interface {
+	Reconciler
+	CanReconcile(call Call) bool
+}
+
 // Call is one call of a tool.
 type Call struct {
 	Tool      string          // the upstream's own name, byte for byte

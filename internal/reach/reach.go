@@ -38,7 +38,8 @@ type Lines struct {
 	registry  registry.Table
 	vault     *credential.Vault
 	providers map[registry.Kind]provider.Provider
-	consents  *consent.Keeper // nil: this server keeps none
+	direct    map[registry.Key]provider.Provider // a direct runtime has code of its own
+	consents  *consent.Keeper                    // nil: this server keeps none
 
 	mu   sync.Mutex
 	open map[string]*Line // by connection id
@@ -52,6 +53,12 @@ func New(releases Releases, table registry.Table, vault *credential.Vault, provi
 // Keeping makes the lines of connections that are made by consent. It is called before the first line is opened.
 func (l *Lines) Keeping(k *consent.Keeper) *Lines {
 	l.consents = k
+	return l
+}
+
+// Directly adds the code of the direct runtimes. It is called before the first line is opened.
+func (l *Lines) Directly(direct map[registry.Key]provider.Provider) *Lines {
+	l.direct = direct
 	return l
 }
 
@@ -141,6 +148,9 @@ func usable(c installation.Connection) error {
 
 func (l *Lines) make(ctx context.Context, c installation.Connection) (*Line, error) {
 	p, ok := l.providers[c.Kind]
+	if c.Kind == registry.Direct {
+		p, ok = l.direct[c.Runtime]
+	}
 	if !ok {
 		return nil, fault.New(fault.Unavailable, fault.ConnectionUnavailable, "This server has no code for connections of kind “"+string(c.Kind)+"”.", "Update the server.")
 	}
@@ -152,37 +162,28 @@ func (l *Lines) make(ctx context.Context, c installation.Connection) (*Line, err
 	if err != nil {
 		return nil, err
 	}
-	editor, held, err := l.editor(ctx, c, m, destination)
+	held, err := l.held(ctx, c, m)
+	if err != nil {
+		return nil, err
+	}
+	targets, err := l.targets(ctx, c, m, destination, held)
 	if err != nil {
 		return nil, err
 	}
 	if held != nil {
 		p = renewing{p, held, m}
 	}
-	entry, _ := l.registry.Lookup(c.Runtime)
 	settings := provider.Settings{Resources: c.Settings, Probe: probe(m), Timeout: ExecuteTimeout}
-	conn := provider.NewConn(c.Org, c.Key, settings, map[registry.Role]provider.Target{
-		registry.MCP: {Destination: destination, Editor: editor, Headers: entry.Headers},
-	})
-	return &Line{Provider: p, Conn: conn, Manifest: m, held: held, version: c.Version, breaker: newBreaker()}, nil
+	return &Line{Provider: p, Conn: provider.NewConn(c.Org, c.Key, settings, targets), Manifest: m, held: held, version: c.Version, breaker: newBreaker()}, nil
 }
 
-// editor is what authorises requests: the credential somebody entered, or the newest token of a consent.
-func (l *Lines) editor(ctx context.Context, c installation.Connection, m manifest.Manifest, d egress.Destination) (egress.Editor, *consent.Held, error) {
-	place := credential.Place{Org: c.Org, Connection: c.Key}
-	contract, err := installation.ContractOf(m, manifest.Contract(c.Contract))
-	if err != nil {
-		return nil, nil, err
+// held is what a connection that is made by consent is authorised with; nil for every other.
+func (l *Lines) held(ctx context.Context, c installation.Connection, m manifest.Manifest) (*consent.Held, error) {
+	auth, ok := m.Contract(manifest.OAuth2)
+	if !ok || c.Contract != string(manifest.OAuth2) || l.consents == nil {
+		return nil, nil
 	}
-	if auth, _ := m.Contract(manifest.OAuth2); c.Contract == string(manifest.OAuth2) && l.consents != nil {
-		held, err := l.consents.Hold(ctx, place, c.Runtime, c.Destination, auth.OAuth)
-		if err != nil {
-			return nil, nil, err
-		}
-		return held, held, nil
-	}
-	a, err := l.vault.Authorizer(ctx, place, contract, d)
-	return a, nil, err
+	return l.consents.Hold(ctx, credential.Place{Org: c.Org, Connection: c.Key}, c.Runtime, c.Destination, auth.OAuth)
 }
 
 func (l *Lines) manifest(ctx context.Context, c installation.Connection) (manifest.Manifest, error) {

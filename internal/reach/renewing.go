@@ -59,6 +59,12 @@ func (p renewing) Reconcile(ctx context.Context, c *provider.Conn, call provider
 	return tried(ctx, p.held, func() (provider.Sighting, error) { return able.Reconcile(ctx, c, call, e) })
 }
 
+// CanReconcile implements provider.OwnReconciler, as far as the provider does.
+func (p renewing) CanReconcile(call provider.Call) bool {
+	own, ok := p.Provider.(provider.OwnReconciler)
+	return ok && own.CanReconcile(call)
+}
+
 // tried asks, and once more with another token where the service refused the first. When that is refused too the consent is over, and
 // nothing is asked a third time.
 func tried[T any](ctx context.Context, h *consent.Held, ask func() (T, error)) (T, error) {

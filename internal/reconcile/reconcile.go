@@ -1,7 +1,7 @@
 // Package reconcile owns finding out, without an effect, what became of actions whose outcome nobody knows: by itself where a reviewed
-// probe leaves no doubt, and for a person who presses a look-up. It only reads, and only with tools that are granted as reads and still
-// have the definition somebody accepted. It never sends an action again, and never says that nothing happened before the settle window
-// has passed.
+// probe or a direct provider's own code leaves no doubt, and for a person who presses a look-up. It only reads: with tools that are
+// granted as reads and still have the definition somebody accepted, or with the look that is part of the write's own code. It never sends
+// an action again, and never says that nothing happened before the settle window has passed.
 package reconcile
 
 import (
@@ -91,7 +91,7 @@ func (r *Reconciler) look(ctx context.Context, a action.Action) (s provider.Sigh
 			return s, "", err
 		}
 	}
-	if !ok || call.Probe == nil {
+	if !ok || call.Probe == nil && !looksItself(line.Provider, call) {
 		return provider.Sighting{Sight: provider.Unseen, Sentence: "No read of this service tells without doubt what became of the call, so a person decides."}, action.ProbeHopeless, nil
 	}
 	evidence := action.Evidence{}
@@ -100,6 +100,12 @@ func (r *Reconciler) look(ctx context.Context, a action.Action) (s provider.Sigh
 	}
 	s, err = able.Reconcile(ctx, line.Conn, call, evidence)
 	return s, action.ProbeAgain, err
+}
+
+// looksItself reports whether the provider's own code can look for what became of the call.
+func looksItself(p provider.Provider, call provider.Call) bool {
+	own, ok := p.(provider.OwnReconciler)
+	return ok && own.CanReconcile(call)
 }
 
 // question turns a reviewed probe into the read that is sent; nil where the action's values do not fit it.

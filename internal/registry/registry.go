@@ -5,7 +5,9 @@ package registry
 
 import (
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 
 	"countersign/internal/fault"
 )
@@ -49,7 +51,8 @@ const (
 // Roles lists every role.
 var Roles = []Role{MCP, API, GitHTTP, Issuer, Authorize, Token, Register, Revoke, Data, Admin}
 
-// Endpoint is one address of a runtime. URL is empty when only the operator can supply it and has not.
+// Endpoint is one address of a runtime. URL is empty when only the operator can supply it and has not. In the host of a direct runtime's
+// URL, "{setting}" stands for one label that a connection chooses: see At.
 type Endpoint struct {
 	URL        string
 	Overridden bool // the operator's endpoints file (or serve's own wiring) set it: it may be a private address
@@ -69,6 +72,67 @@ type Entry struct {
 	Headers     map[string]string  // static and public, sent with every request
 	Credentials []CredentialHeader // what a manifest's token contract may ask for; empty: no credential is ever sent
 	OAuth       bool               // takes an OAuth access token; Issuer, Authorize and Token stand here only where discovery does not find them
+
+	// What only direct runtimes have: a credential of several parts, each for one endpoint, or the key of a service account, which is
+	// sent to nobody: what is signed with it is exchanged at Token for what authorises the rest.
+	Parts          []Part
+	ServiceAccount bool
+}
+
+// Part is how one part of a credential travels. In Format "{field}" stands for a field of the setup form, and "{field:other}" for both
+// as Basic authentication joins them. A part authorises Reads alone where the vendor has a credential of its own for them.
+type Part struct {
+	Role   Role
+	Header string
+	Format string
+	Reads  bool
+}
+
+// Fields are the setup fields the part is made of; a user name comes first.
+func (p Part) Fields() []string {
+	_, rest, _ := strings.Cut(p.Format, "{")
+	names, _, _ := strings.Cut(rest, "}")
+	return strings.Split(names, ":")
+}
+
+// Slotted is the format with "{secret}" where the part's own value goes.
+func (p Part) Slotted() string {
+	before, rest, _ := strings.Cut(p.Format, "{")
+	_, after, _ := strings.Cut(rest, "}")
+	return before + "{secret}" + after
+}
+
+// Own are the roles of the addresses that do a runtime's work, in the order in which one of them stands for the runtime.
+var Own = []Role{MCP, API, Data, Admin}
+
+// Primary is the role whose address stands for the runtime: it is what a connection is said to lead to.
+func (e Entry) Primary() Role {
+	for _, r := range Own {
+		if _, ok := e.Endpoints[r]; ok {
+			return r
+		}
+	}
+	return MCP
+}
+
+var (
+	settingInHost = regexp.MustCompile(`^(https://)\{([a-z][a-z0-9_]*)\}(\.[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/.*)?)$`)
+	hostLabel     = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$`)
+)
+
+// At is the endpoint of one connection. What the connection chooses can only ever be one label below a domain that is compiled in; false
+// where it has chosen none, or something else.
+func (e Endpoint) At(settings map[string]string) (Endpoint, bool) {
+	m := settingInHost.FindStringSubmatch(e.URL)
+	if m == nil {
+		return e, e.URL != "" && !strings.Contains(e.URL, "{")
+	}
+	label := settings[m[2]]
+	if !hostLabel.MatchString(label) {
+		return Endpoint{}, false
+	}
+	e.URL = m[1] + label + m[3]
+	return e, true
 }
 
 // Endpoint returns the address of a role. A runtime without that role, or whose address the operator has not supplied, is
@@ -101,6 +165,7 @@ func (t Table) Lookup(k Key) (Entry, bool) {
 		return Entry{}, false
 	}
 	e.Endpoints, e.Headers, e.Credentials = maps.Clone(e.Endpoints), maps.Clone(e.Headers), slices.Clone(e.Credentials)
+	e.Parts = slices.Clone(e.Parts)
 	return e, true
 }
 

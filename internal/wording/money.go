@@ -1,6 +1,7 @@
 package wording
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 
@@ -13,7 +14,7 @@ var whole = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,29})$`)
 // Money is an amount as people write it, made from the exact digits of the argument: "€240.00", "CHF 1,250.00", "JPY 24,000". It is
 // false where the argument is not a whole number, so that nobody reads an amount that nobody sends.
 func Money(m manifest.Money, a Argument) (string, bool) {
-	if a.Name != m.Argument || a.Kind != Number || !whole.MatchString(a.Raw) || m.MinorUnits < 0 || m.MinorUnits > 4 {
+	if strings.HasPrefix(m.Currency, "{") || a.Name != m.Argument || a.Kind != Number || !whole.MatchString(a.Raw) || m.MinorUnits < 0 || m.MinorUnits > 4 {
 		return "", false
 	}
 	digits, sign := a.Raw, ""
@@ -56,6 +57,20 @@ func Currency(code string) string {
 	return code
 }
 
+// For is the policy for one call: where an argument names the currency, its money is in that one.
+func For(p manifest.ToolPolicy, arguments []Argument) manifest.ToolPolicy {
+	if p.Money == nil {
+		return p
+	}
+	raws := make(map[string]json.RawMessage, len(arguments))
+	for _, a := range arguments {
+		raws[a.Name] = json.RawMessage(a.Raw)
+	}
+	m := p.Money.For(raws)
+	p.Money = &m
+	return p
+}
+
 // Gloss says what an argument means beside its raw value; empty where it needs no words.
 func Gloss(p manifest.ToolPolicy, a Argument) string {
 	if p.Money == nil || p.Money.Argument != a.Name {
@@ -63,6 +78,9 @@ func Gloss(p manifest.ToolPolicy, a Argument) string {
 	}
 	amount, ok := Money(*p.Money, a)
 	if !ok {
+		if strings.HasPrefix(p.Money.Currency, "{") {
+			return "no amount can be read from it: the call names no currency"
+		}
 		return "not a whole number of " + Currency(p.Money.Currency) + " units: no amount can be read from it"
 	}
 	return amount + ", " + Currency(p.Money.Currency)

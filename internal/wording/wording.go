@@ -55,6 +55,7 @@ func fill(p manifest.ToolPolicy, arguments []Argument) ([]Piece, bool) {
 	if p.Sentence == "" {
 		return nil, false
 	}
+	p = For(p, arguments)
 	var pieces []Piece
 	rest := p.Sentence
 	for rest != "" {

@@ -15,6 +15,16 @@ import (
 // markerRoom is kept free for the sentence that says what was left out.
 const markerRoom = 512
 
+// Bounded brings a tool result that our own code made into at most limit bytes, as the result of a server would be.
+func Bounded(result json.RawMessage, limit int) (provider.Result, error) {
+	s, r := scanner{b: result}, toolResult{}
+	if _, err := s.result(&r); err != nil || r.odd {
+		return provider.Result{}, provider.Upstream("The result cannot be read.", err)
+	}
+	r.size = len(result)
+	return r.deliver(limit)
+}
+
 // leastLimit is the smallest bound under which a useful answer is possible.
 const leastLimit = 2 * markerRoom
 

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"countersign/internal/egress"
 	"countersign/internal/fault"
 	"countersign/internal/provider"
 )
@@ -31,19 +30,10 @@ func ours(err error) bool {
 
 // exchangeFault is the fault for a read whose exchange failed.
 func exchangeFault(err error) error {
-	switch {
-	case errors.Is(err, egress.ErrTooLarge):
-		return provider.TooLarge(err)
-	case ours(err):
-		return faultOf(err)
-	case timedOut(err):
-		return provider.TimedOut(err)
-	case errors.Is(err, errJSON), errors.Is(err, errAnswer):
+	if !ours(err) && !timedOut(err) && (errors.Is(err, errJSON) || errors.Is(err, errAnswer)) {
 		return provider.Upstream("The service's answer is not what the protocol promises.", err)
-	case errors.Is(err, context.Canceled):
-		return provider.Unreachable("The call was given up before the service answered.", err)
 	}
-	return provider.Unreachable("The service cannot be reached, or broke the connection.", err)
+	return provider.Broken(err)
 }
 
 // faultOf keeps a fault and makes one of anything else.
