@@ -77,7 +77,7 @@ func TestEveryTrustedWayToAuthenticateIsOffered(t *testing.T) {
 // A grant nobody needs asks a person for too much; one that a tool needs is asked for with it.
 func TestEveryOptionalGrantHasAUse(t *testing.T) {
 	// What these open lies in arguments, not in a tool of its own, so they are chosen by a person and by no tool.
-	byHand := map[string][]string{"github": {"workflows", "projects", "gists"}, "slack": {"files", "addresses"}, "box": {"docgen"}}
+	byHand := map[string][]string{"github-mcp": {"workflows", "projects", "gists"}, "slack": {"files", "addresses"}, "box": {"docgen"}}
 	for _, m := range vendors(t) {
 		needed := map[string]bool{}
 		for _, p := range m.Tools {
@@ -97,7 +97,7 @@ func TestEveryOptionalGrantHasAUse(t *testing.T) {
 func TestToolsThatDoAsTheyAreToldAreConsequential(t *testing.T) {
 	for key, tools := range map[string][]string{
 		"stripe": {"stripe_api_write"}, "cloudflare": {"execute"}, "monday": {"all_api_write"}, "neon": {"run_sql", "run_sql_transaction", "explain_sql_statement"},
-		"supabase": {"execute_sql", "confirm_cost"}, "cloudflare-bindings": {"d1_database_query"}, "sentry": {"execute_sentry_tool"}, "github": {"issue_write", "actions_run_trigger"},
+		"supabase": {"execute_sql", "confirm_cost"}, "cloudflare-bindings": {"d1_database_query"}, "sentry": {"execute_sentry_tool"}, "github-mcp": {"issue_write", "actions_run_trigger"},
 		"huggingface": {"hf_jobs", "dynamic_space"}, "postman": {"runCollection"}, "google-bigquery": {"execute_sql"},
 	} {
 		m, _ := built(t).Manifest(key)
@@ -118,7 +118,7 @@ func TestWrongAnnotationsAreOverruled(t *testing.T) {
 		"render":  {"update_web_service": policy.Consequential, "list_workspaces": policy.Read},
 		"notion":  {"notion-search": policy.Read},
 		"postman": {"getEnvironment": policy.Consequential}, "buildkite": {"get_job_env": policy.Consequential},
-		"github": {"get_secret_scanning_alert": policy.Consequential},
+		"github-mcp": {"get_secret_scanning_alert": policy.Consequential},
 	} {
 		m, _ := built(t).Manifest(key)
 		for _, tool := range slices.Sorted(maps.Keys(tools)) {

@@ -44,7 +44,7 @@ func Bind(c Contract, values map[string]secret.Value, d egress.Destination, also
 		v := h.filled(values)
 		a.headers = append(a.headers, filled{h.Name, v})
 		all = append(all, values[h.Field])
-		if h.User != "" { // joined, it is another text
+		if _, literal := h.literalUser(); h.User != "" || literal { // joined, it is another text
 			all = append(all, v)
 		}
 	}

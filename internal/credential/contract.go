@@ -38,9 +38,18 @@ func (h Header) fields() []string {
 	return []string{h.User, h.Field}
 }
 
+// literalUser is the user name of a format like "Basic user:{secret}", which is joined with the secret.
+func (h Header) literalUser() (string, bool) {
+	user, ok := strings.CutSuffix(strings.TrimPrefix(h.Format, "Basic "), ":"+slot)
+	return user, ok && strings.HasPrefix(h.Format, "Basic ") && h.User == "" && user != ""
+}
+
 // filled is the value of the header.
 func (h Header) filled(values map[string]secret.Value) secret.Value {
 	v := values[h.Field].Reveal()
+	if user, ok := h.literalUser(); ok {
+		return secret.New("Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+v)))
+	}
 	if h.User != "" {
 		v = base64.StdEncoding.EncodeToString([]byte(values[h.User].Reveal() + ":" + v))
 	}

@@ -103,16 +103,17 @@ func (v *Vault) Holds(ctx context.Context, p Place, fields []string) (bool, erro
 	return true, err
 }
 
-// Authorizer opens the newest credential for requests to d. It refuses when the credential was stored for another origin.
-func (v *Vault) Authorizer(ctx context.Context, p Place, c Contract, d egress.Destination) (*Authorizer, error) {
+// Authorizer opens the newest credential for requests to d, and to the same runtime's other addresses where one credential is for all. It
+// refuses when the credential was stored for another origin than that of d.
+func (v *Vault) Authorizer(ctx context.Context, p Place, c Contract, d egress.Destination, also ...egress.Destination) (*Authorizer, error) {
 	if len(c.headers) == 0 {
-		return Bind(c, nil, d)
+		return Bind(c, nil, d, also...)
 	}
 	values, err := v.values(ctx, p, c.Fields(), d)
 	if err != nil {
 		return nil, err
 	}
-	return Bind(c, values, d)
+	return Bind(c, values, d, also...)
 }
 
 // Summaries tells people what is stored.

@@ -16,6 +16,7 @@ import (
 type Part struct {
 	Role        registry.Role // of the endpoint it authorises
 	Reads       bool          // it authorises reads alone
+	Everywhere  bool          // it authorises the runtime's other addresses too, where it does its own
 	Account     bool          // the key of a service account: Destination is where it is exchanged
 	Fields      []string
 	Contract    credential.Contract // not of an account
@@ -46,7 +47,7 @@ func Parts(m manifest.Manifest, entry registry.Entry, id manifest.Contract, sett
 	if err != nil || !ok {
 		return nil, noAddress(entry.Key, err)
 	}
-	return []Part{{Role: entry.Primary(), Fields: contract.Fields(), Contract: contract, Destination: d}}, nil
+	return []Part{{Role: entry.Primary(), Everywhere: id == manifest.PAT, Fields: contract.Fields(), Contract: contract, Destination: d}}, nil
 }
 
 func parted(entry registry.Entry, settings map[string]string) ([]Part, error) {

@@ -67,9 +67,9 @@ const (
 var Contracts = []Contract{None, Token, OAuth2, ServiceAccount, ConnectionString, PAT}
 
 // Offered lists the contracts this server has code for.
-var Offered = []Contract{None, Token, OAuth2, ServiceAccount}
+var Offered = []Contract{None, Token, OAuth2, ServiceAccount, PAT}
 
-// Auth is one way to authenticate. Header and Format belong to the token contract and equal an entry of the registry; OAuth belongs to
+// Auth is one way to authenticate. Header and Format belong to the token and pat contracts and equal an entry of the registry; OAuth belongs to
 // the oauth2 contract.
 type Auth struct {
 	Contract Contract `toml:"contract" json:"contract"`

@@ -217,6 +217,10 @@ func TestEveryContractOfTheProductIsKnown(t *testing.T) {
 		}
 		_, err := manifest.Parse("minimal.toml", []byte(s), registry.Trusted())
 		switch c {
+		case manifest.PAT:
+			if err == nil || !strings.Contains(err.Error(), `goes_to = "pat"`) {
+				t.Errorf("%s: %v", c, err)
+			}
 		case manifest.Token, manifest.OAuth2:
 			if err != nil {
 				t.Errorf("%s: %v", c, err)

@@ -94,7 +94,7 @@ func authRule(c *check) {
 				"Use one of "+listed(Offered)+", or a server that offers it.")
 		case seen[a.Contract]:
 			c.at(p+".contract", "The auth contract “"+string(a.Contract)+"” is there twice.", "Keep one.")
-		case a.Contract == Token:
+		case a.Contract == Token || a.Contract == PAT:
 			c.tokenAuth(p, a)
 		case a.Contract == OAuth2:
 			c.oauth(p, a)
@@ -124,13 +124,13 @@ func (c *check) tokenAuth(p string, a Auth) {
 			"Use the header and format of its entry in internal/registry/table.go, or change them there.")
 	}
 	secrets := 0
-	for _, f := range c.m.FieldsFor(Token) {
+	for _, f := range c.m.FieldsFor(a.Contract) {
 		if f.Secret && f.Required {
 			secrets++
 		}
 	}
-	if secrets != 1 || len(c.m.FieldsFor(Token)) != 1 {
-		c.at(p, "A token contract needs exactly one setup field: a required secret with goes_to = \"token\".", "Write one [[setup.fields]] that asks for it.")
+	if secrets != 1 || len(c.m.FieldsFor(a.Contract)) != 1 {
+		c.at(p, "A token contract needs exactly one setup field: a required secret with goes_to = \""+string(a.Contract)+"\".", "Write one [[setup.fields]] that asks for it.")
 	}
 }
 

@@ -27,6 +27,12 @@ const FreshFor = 60 * time.Second
 // ExecuteTimeout is how long a dispatch waits for its answer. What is lost after it is uncertain, never sent again.
 const ExecuteTimeout = 30 * time.Second
 
+// Bounds of one exchange of git: a clone of a large repository over a slow line.
+const (
+	gitTimeout   = 2 * time.Hour
+	gitMaxAnswer = 64 << 30
+)
+
 // Releases finds the release a connection was installed from.
 type Releases interface {
 	ByDigest(ctx context.Context, d release.Digest) (release.Release, error)
@@ -174,6 +180,9 @@ func (l *Lines) make(ctx context.Context, c installation.Connection) (*Line, err
 		p = renewing{p, held, m}
 	}
 	settings := provider.Settings{Resources: c.Settings, Probe: probe(m), Timeout: ExecuteTimeout}
+	if c.Kind == registry.Git { // a history streams through as it comes; what is sent is bounded by its lease
+		settings.Timeout, settings.MaxAnswer = gitTimeout, gitMaxAnswer
+	}
 	return &Line{Provider: p, Conn: provider.NewConn(c.Org, c.Key, settings, targets), Manifest: m, held: held, version: c.Version, breaker: newBreaker()}, nil
 }
 

@@ -56,6 +56,9 @@ func (l *Lines) authorise(ctx context.Context, c installation.Connection, m mani
 				continue
 			}
 		}
+		if part.Everywhere {
+			return l.everywhere(ctx, place, part, out)
+		}
 		a, err := l.vault.Authorizer(ctx, place, part.Contract, part.Destination)
 		if err != nil {
 			return err
@@ -76,6 +79,20 @@ func (l *Lines) authorise(ctx context.Context, c installation.Connection, m mani
 		}
 	}
 	return nil
+}
+
+// everywhere gives every address of the runtime the one credential.
+func (l *Lines) everywhere(ctx context.Context, place credential.Place, part installation.Part, out map[registry.Role]provider.Target) error {
+	var also []egress.Destination
+	for _, t := range out {
+		also = append(also, t.Destination)
+	}
+	a, err := l.vault.Authorizer(ctx, place, part.Contract, part.Destination, also...)
+	for role, t := range out {
+		t.Editor = a
+		out[role] = t
+	}
+	return err
 }
 
 func (l *Lines) account(ctx context.Context, place credential.Place, m manifest.Manifest, part installation.Part, out map[registry.Role]provider.Target) error {

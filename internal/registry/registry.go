@@ -58,7 +58,8 @@ type Endpoint struct {
 	Overridden bool // the operator's endpoints file (or serve's own wiring) set it: it may be a private address
 }
 
-// CredentialHeader is one request header a runtime accepts a credential in. Format holds "{secret}" once: "Bearer {secret}".
+// CredentialHeader is one request header a runtime accepts a credential in. Format holds "{secret}" once: "Bearer {secret}". In
+// "Basic user:{secret}" what stands behind the first word is joined as Basic authentication does.
 type CredentialHeader struct {
 	Header string
 	Format string
@@ -103,7 +104,7 @@ func (p Part) Slotted() string {
 }
 
 // Own are the roles of the addresses that do a runtime's work, in the order in which one of them stands for the runtime.
-var Own = []Role{MCP, API, Data, Admin}
+var Own = []Role{MCP, GitHTTP, API, Data, Admin}
 
 // Primary is the role whose address stands for the runtime: it is what a connection is said to lead to.
 func (e Entry) Primary() Role {

@@ -29,7 +29,10 @@ func Trusted() Table {
 		Entry{Key: "deepwiki.v1", Kind: Hosted, Endpoints: mcp("https://mcp.deepwiki.com/mcp")},
 		Entry{Key: "exa.v1", Kind: Hosted, Endpoints: mcp("https://mcp.exa.ai/mcp"), Credentials: []CredentialHeader{{Header: "x-api-key", Format: "{secret}"}}},
 		Entry{Key: "firecrawl.v1", Kind: Hosted, Endpoints: mcp("https://mcp.firecrawl.dev/v2/mcp"), Credentials: bearer},
-		Entry{Key: "github.v1", Kind: Hosted, Endpoints: map[Role]Endpoint{
+		Entry{Key: "github.v1", Kind: Git, Endpoints: map[Role]Endpoint{
+			GitHTTP: {URL: "https://github.com"}, API: {URL: "https://api.github.com"},
+		}, Credentials: []CredentialHeader{{Header: "Authorization", Format: "Basic x-access-token:{secret}"}}},
+		Entry{Key: "github_mcp.v1", Kind: Hosted, Endpoints: map[Role]Endpoint{
 			MCP: {URL: "https://api.githubcopilot.com/mcp/"}, Authorize: {URL: "https://github.com/login/oauth/authorize"}, Token: {URL: "https://github.com/login/oauth/access_token"},
 		}, Credentials: bearer, OAuth: true},
 		Entry{Key: "gitlab.v1", Kind: Hosted, Endpoints: mcp("https://gitlab.com/api/v4/mcp"), OAuth: true},
