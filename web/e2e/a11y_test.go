@@ -149,7 +149,7 @@ func TestWithoutJavaScript(t *testing.T) {
 	approver.fills(t, "reason", "Keep the contact.")
 	approver.presses(t, "deny")
 	s.runtime().settles(t, no, "denied")
-	if n := len(s.crm().effects(t, "notes_add")) + len(s.crm().effects(t, "contacts_delete")); n != 1 {
+	if n := len(s.crm(t).Effects("notes_add")) + len(s.crm(t).Effects("contacts_delete")); n != 1 {
 		t.Errorf("the CRM did %d things, want the approved one", n)
 	}
 }

@@ -199,7 +199,7 @@ func (c *cluster) oneIsKilled(t *testing.T, key string) {
 		runs[i] = front.starts(t, task("engineering", fmt.Sprint("KILL-", i)))
 	}
 	// Each effect takes a moment, so that the killed replica has some under way.
-	c.home.crm().control(t, http.MethodPost, "/faults", `{"tool":"contacts_create","mode":"slow","times":1000,"seconds":0.2}`)
+	c.home.crm(t).BreaksFor("contacts_create", "slow", 1000, 0.2)
 	ids := make(chan string, agents*each)
 	var staged atomic.Int64
 	failed := make(chan error, agents+1)
@@ -304,7 +304,7 @@ func (c *cluster) accounts(t *testing.T, asked int) {
 		return waiting == 0 && t.Context().Err() == nil && !c.moving(t)
 	})
 	applied := map[string]int{}
-	for _, e := range c.home.crm().effects(t, "contacts_create") {
+	for _, e := range c.home.crm(t).Effects("contacts_create") {
 		var a struct{ Name string }
 		must(t, json.Unmarshal(e.Arguments, &a))
 		applied[a.Name]++

@@ -3,8 +3,6 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"countersign/db/embedded"
+	"countersign/internal/crm/crmtest"
 )
 
 // server is one `countersign serve` in a process of its own, with a data directory that outlives it.
@@ -191,8 +190,10 @@ func (s *server) password(t *testing.T, email string) string {
 	return ""
 }
 
-// crm is the control side of this server's Sandbox CRM.
-func (s *server) crm() crm { return crm{s.sandbox.CRM.URL, s.sandbox.CRM.Control} }
+// crm is the Sandbox CRM's control side: the ground truth of what really happened, and how to make things go wrong.
+func (s *server) crm(t *testing.T) crmtest.CRM {
+	return crmtest.CRM{T: t, URL: s.sandbox.CRM.URL, Token: s.sandbox.CRM.Control}
+}
 
 // crmCredential is what an admin pastes to connect the CRM.
 func (s *server) crmCredential(t *testing.T) string {
@@ -226,55 +227,4 @@ func (s *server) anotherDatabase(t *testing.T, name string) string {
 	}
 	must(t, access.CreateDatabase(t.Context(), name, ""))
 	return access.DSN(name)
-}
-
-// crm is the Sandbox CRM's control side: the ground truth of what really happened, and how to make things go wrong.
-type crm struct{ url, token string }
-
-// effect is one line of the CRM's journal.
-type effect struct {
-	Tool      string
-	Arguments json.RawMessage
-	Headers   []string
-}
-
-func (c crm) control(t *testing.T, method, path, body string) []byte {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, c.url+path, strings.NewReader(body))
-	must(t, err)
-	req.Header.Set("Authorization", "Bearer "+c.token)
-	res, err := http.DefaultClient.Do(req)
-	must(t, err)
-	defer res.Body.Close()
-	out, err := io.ReadAll(res.Body)
-	must(t, err)
-	if res.StatusCode != http.StatusOK {
-		t.Fatalf("%s %s: %d %s", method, path, res.StatusCode, out)
-	}
-	return out
-}
-
-// effects is what the CRM really did with a tool.
-func (c crm) effects(t *testing.T, tool string) (out []effect) {
-	t.Helper()
-	var all []effect
-	must(t, json.Unmarshal(c.control(t, http.MethodGet, "/journal", ""), &all))
-	for _, e := range all {
-		if e.Tool == tool {
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-// breaks makes the next call of a tool go wrong.
-func (c crm) breaks(t *testing.T, tool, mode string) {
-	t.Helper()
-	c.control(t, http.MethodPost, "/faults", fmt.Sprintf(`{"tool":%q,"mode":%q,"times":1}`, tool, mode))
-}
-
-// changes patches a tool's definition, as a vendor's deploy would.
-func (c crm) changes(t *testing.T, tool, patch string) {
-	t.Helper()
-	c.control(t, http.MethodPost, "/tools", fmt.Sprintf(`{"name":%q,"patch":%s}`, tool, patch))
 }

@@ -49,6 +49,17 @@ func (c CRM) Did() (tools []string) {
 	return tools
 }
 
+// Effects is what the CRM really did with a tool.
+func (c CRM) Effects(tool string) (out []Effect) {
+	c.T.Helper()
+	for _, e := range c.Journal() {
+		if e.Tool == tool {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
 // Breaks makes the next call of a tool go wrong.
 func (c CRM) Breaks(tool, mode string) {
 	c.T.Helper()
