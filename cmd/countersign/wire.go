@@ -18,6 +18,7 @@ import (
 	"countersign/catalog"
 	"countersign/db"
 	"countersign/db/wake"
+	"countersign/internal/consent"
 	"countersign/internal/credential"
 	"countersign/internal/dispatch"
 	"countersign/internal/fault"
@@ -96,8 +97,14 @@ func wire(w wiring) (*app, error) {
 	)
 	a.memory = db.NewCapabilities(runs, w.log)
 	a.lines = reach.New(a.releases, w.registry, vault, map[registry.Kind]provider.Provider{registry.Hosted: hosted.New(version())})
+	consents := db.Consents{DB: w.db}
+	a.lines.Keeping(&consent.Keeper{Store: consents, Directory: consents, Registry: w.registry, Keys: w.keys, Log: w.log})
 	a.connections = &installation.Connections{
 		Read: connections, Write: connections, Prober: a.lines, Releases: a.releases, Credentials: credentials, Registry: w.registry, Keys: w.keys,
+	}
+	desk := &consent.Desk{
+		Ours: consent.Ours{PublicURL: w.publicURL}, Requests: consents, Store: consents, Directory: consents, Connections: connections, Manifests: a.connections,
+		Registry: w.registry, Keys: w.keys, Log: w.log,
 	}
 	dispatcher := &dispatch.Dispatcher{Actions: actions, Connections: connections, Lines: a.lines, Log: w.log}
 	var err error
@@ -107,6 +114,7 @@ func wire(w wiring) (*app, error) {
 	}
 	a.gateway = gateway.New(gateway.Config{
 		Lines: a.lines, Actions: actions, Dispatch: dispatcher, Recorder: a.recorder, Observer: a.connections, PublicURL: w.publicURL, Log: w.log,
+		Room: room{actions, runs, db.Profiles{DB: w.db}},
 	})
 	https := strings.HasPrefix(w.publicURL, "https://")
 	keeper := session.NewKeeper(a.sessions, https)
@@ -122,14 +130,15 @@ func wire(w wiring) (*app, error) {
 	}, web.Handlers{
 		Doors:    &admin.Doors{Directory: a.people, Invitations: a.people, Attempts: a.sessions, Trail: a.chain, Sessions: keeper},
 		Overview: &admin.Overview{Actions: actions, Runs: runs, Connections: connections, Listings: connections},
-		People:   &admin.People{Directory: a.people, Roster: a.people, Invitations: a.people, PublicURL: w.publicURL},
+		People:   &admin.People{Directory: a.people, Roster: a.people, Invitations: a.people, PublicURL: w.publicURL, Consents: consents},
 		Tokens:   &admin.Tokens{Store: a.tokens},
 		Settings: &admin.Settings{Directory: a.people, Roster: a.people, Attempts: a.sessions, Sessions: keeper, Releases: a.releases, PublicURL: w.publicURL, Secure: https},
 		Audit:    &admin.Audit{Trail: a.chain, Verifier: chainVerifier{a.chain, w.keys}},
 		Catalog:  &admin.Catalog{Releases: a.releases, Read: connections, Registry: w.registry},
 		Connections: &admin.Connections{
-			Service: a.connections, Vault: vault, Trail: a.chain, Profiles: a.profiles, Actions: actions,
+			Service: a.connections, Desk: desk, People: a.people, Vault: vault, Trail: a.chain, Profiles: a.profiles, Actions: actions,
 		},
+		Consents: &admin.Consents{Desk: desk, Service: a.connections},
 		Actions:  inbox,
 		Freezes:  &admin.Freezes{Freezer: actions},
 		Runs:     &admin.Runs{Store: runs, Actions: inbox, Observed: connections},
@@ -137,9 +146,16 @@ func wire(w wiring) (*app, error) {
 		Profiles: &admin.Profiles{Store: a.profiles, Connections: connections, Groups: db.Groups{DB: w.db}, Releases: a.releases},
 		Groups:   &admin.Groups{Store: db.Groups{DB: w.db}, Directory: a.people, Profiles: a.profiles},
 		API:      &agent.API{Tokens: a.tokens, Runs: runs, Actions: actions, Connections: connections, Trail: a.chain, PublicURL: w.publicURL},
-		Gateway:  &web.Gateway{MCP: agent.NewMCP(a.memory, a.gateway, version()), Config: agent.NewConfig(a.memory, w.publicURL)},
+		Gateway:  &web.Gateway{MCP: agent.NewMCP(a.memory, a.gateway, version()), Config: agent.NewConfig(a.memory, w.publicURL), Preflight: agent.NewPreflight(a.memory, a.gateway)},
 	})
 	return a, err
+}
+
+// room is what limits a run, from three stores.
+type room struct {
+	db.Actions
+	db.Runs
+	db.Profiles
 }
 
 // chainVerifier walks chains with the server's keys.
