@@ -1,0 +1,131 @@
+package preferences
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"countersign/internal/fault"
+)
+
+// Finding is something to say about one line of a document. Line 0 is the document itself.
+type Finding struct {
+	Line int
+	What string
+}
+
+// String names the line first, as a compiler does.
+func (f Finding) String() string {
+	if f.Line == 0 {
+		return f.What
+	}
+	return fmt.Sprintf("Line %d: %s", f.Line, f.What)
+}
+
+// Findings are in the order of the lines.
+type Findings []Finding
+
+// maxFindings is how many are told at once; whoever mends those sees the next.
+const maxFindings = 30
+
+// Err is the findings as a fault about the input “text”; nil when there are none.
+func (f Findings) Err() error {
+	var list fault.List
+	for _, one := range f {
+		list = append(list, fault.Field("text", one.String()))
+	}
+	return list.Err()
+}
+
+// Normal is the one form in which a text is kept: a browser sends other line ends than Git does, and an editor may put a mark in front.
+func Normal(text string) string {
+	text = strings.TrimPrefix(text, "\ufeff")
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	if text = strings.TrimRight(text, " \t\n"); text == "" {
+		return ""
+	}
+	return text + "\n"
+}
+
+// Parse reads a text in its normal form. A document with findings is not one to keep.
+func Parse(text string) (Document, Findings) {
+	d, _, found := parse(text)
+	return d, found
+}
+
+func parse(text string) (Document, outline, Findings) {
+	if found := readable(text); found != nil {
+		return Document{}, outline{}, found
+	}
+	var whole map[string]any
+	if err := toml.Unmarshal([]byte(text), &whole); err != nil {
+		return Document{}, outline{}, Findings{syntax(err)}
+	}
+	o := outlineOf(text)
+	r := reading{outline: &o}
+	r.read()
+	slices.SortStableFunc(r.found, func(a, b Finding) int { return a.Line - b.Line })
+	if len(r.found) > maxFindings {
+		r.found = append(r.found[:maxFindings:maxFindings], Finding{What: fmt.Sprintf("And %d more.", len(r.found)-maxFindings)})
+	}
+	return r.doc, o, r.found
+}
+
+// readable refuses what cannot be read as text, or would be read differently by a person.
+func readable(text string) Findings {
+	if strings.TrimSpace(text) == "" {
+		return Findings{{1, "The document is empty. A document that says nothing is the line version = 3."}}
+	}
+	if len(text) > MaxBytes {
+		return Findings{{What: fmt.Sprintf("The document is %d bytes long; it may have %d.", len(text), MaxBytes)}}
+	}
+	for i, line := range strings.Split(text, "\n") {
+		if !utf8.ValidString(line) {
+			return Findings{{i + 1, "The line is not UTF-8. Save the file as UTF-8."}}
+		}
+		if r, hidden := hiddenIn(strings.ReplaceAll(line, "\t", " ")); hidden {
+			return Findings{{i + 1, invisible(r)}}
+		}
+	}
+	return nil
+}
+
+func invisible(r rune) string {
+	return fmt.Sprintf("There is an invisible character, U+%04X: people would not read what agents read. Remove it.", r)
+}
+
+// hiddenIn finds a character that people do not see. A joiner or a selector beside a visible character belongs to its script or picture;
+// a run of them carries words of its own.
+func hiddenIn(s string) (rune, bool) {
+	run := 0
+	for i, r := range s {
+		if companion(r) {
+			if run++; run > 2 || i == 0 {
+				return r, true
+			}
+			continue
+		}
+		run = 0
+		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp) || r >= 0xFE00 && r <= 0xFE0E || r >= 0xE0100 && r <= 0xE01EF {
+			return r, true
+		}
+	}
+	return 0, false
+}
+
+// companion is a character that does not show but shapes the one before it.
+func companion(r rune) bool { return r == '\u200c' || r == '\u200d' || r == '\ufe0f' }
+
+func syntax(err error) Finding {
+	var bad *toml.DecodeError
+	if !errors.As(err, &bad) {
+		return Finding{1, "This is not TOML: " + strings.TrimPrefix(err.Error(), "toml: ") + "."}
+	}
+	row, column := bad.Position()
+	return Finding{row, fmt.Sprintf("This is not TOML, at column %d: %s.", column, strings.TrimPrefix(bad.Error(), "toml: "))}
+}
