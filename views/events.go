@@ -44,6 +44,7 @@ var events = []event{
 	{audit.ScopeRefused, "Refused as beyond the consent"},
 	{audit.ProfileSaved, "Profile saved"},
 	{audit.ProfileRemoved, "Profile removed"},
+	{audit.ContextSaved, "Context saved"},
 	{audit.GroupSaved, "Group saved"},
 	{audit.GroupRemoved, "Group removed"},
 	{audit.RunStarted, "Run started"},

@@ -57,6 +57,8 @@ const (
 	GroupSaved     Event = "group.saved"
 	GroupRemoved   Event = "group.removed"
 
+	ContextSaved Event = "context.saved" // a revision of preferences.toml
+
 	LookedUp Event = "look_up.made" // a read to find out what became of an uncertain action
 
 	FreezeOn  Event = "freeze.on"
