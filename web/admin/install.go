@@ -82,15 +82,22 @@ func secrets(r *Request, m manifest.Manifest, c manifest.Contract) map[string]se
 }
 
 func foundTone(c installation.Connection) ui.Tone {
-	if c.Health.OK {
+	switch {
+	case c.Health.OK:
 		return ui.OK
+	case c.Health.TestedAt == nil:
+		return ui.Plain
 	}
 	return ui.Bad
 }
 
-// installedSentence leaves what the service said to the page, which draws other people's words as such.
+// installedSentence leaves what the service said to the page, which draws other people's words as such. A second press of the same form
+// may be answered while the first one's test is still under way, of which nothing is known yet.
 func installedSentence(c installation.Connection) string {
-	if c.Health.OK {
+	switch {
+	case c.Health.TestedAt == nil:
+		return "Installed as " + c.Key.String() + ". Its first test is still under way: load this page again to see what it found."
+	case c.Health.OK:
 		return "Installed as " + c.Key.String() + ", and it works. Agents may use nothing of it until you choose a mode."
 	}
 	return "Installed as " + c.Key.String() + ", but the test failed."

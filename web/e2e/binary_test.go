@@ -112,21 +112,27 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// eventually polls until the condition holds. The reason is asked for only when it never did.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
+// poll asks until the condition holds or patience ends. Whoever here waits for something that gives no signal waits in this loop.
+func poll(ctx context.Context, holds func() bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for !holds() {
 		select {
 		case <-tick.C:
-		case <-t.Context().Done():
-			t.Fatalf("the test was ended while waiting: %s", what)
-		case <-deadline.C:
-			t.Fatalf("waited %v in vain: %s", patience, what)
+		case <-ctx.Done():
+			return false
 		}
+	}
+	return true
+}
+
+// eventually polls, and ends the test when the condition never came to hold.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	if !poll(t.Context(), holds) {
+		t.Fatalf("waited %v in vain: %s", patience, what)
 	}
 }
 

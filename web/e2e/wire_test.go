@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -61,8 +62,19 @@ type got struct {
 
 func (w *wire) send(t *testing.T, method, path, contentType string, body []byte, headers ...string) got {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, w.url+path, bytes.NewReader(body))
-	must(t, err)
+	answer, err := w.try(t.Context(), method, path, contentType, body, headers...)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return answer
+}
+
+// try is send for whoever may not end the test: a request among others at the same time.
+func (w *wire) try(ctx context.Context, method, path, contentType string, body []byte, headers ...string) (got, error) {
+	req, err := http.NewRequestWithContext(ctx, method, w.url+path, bytes.NewReader(body))
+	if err != nil {
+		return got{}, err
+	}
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
@@ -71,12 +83,11 @@ func (w *wire) send(t *testing.T, method, path, contentType string, body []byte,
 	}
 	res, err := w.client.Do(req)
 	if err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
+		return got{}, err
 	}
 	defer res.Body.Close()
 	out, err := io.ReadAll(res.Body)
-	must(t, err)
-	return got{res.StatusCode, res.Header, string(out)}
+	return got{res.StatusCode, res.Header, string(out)}, err
 }
 
 const formType = "application/x-www-form-urlencoded"
