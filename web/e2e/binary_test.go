@@ -87,9 +87,15 @@ type operator struct {
 
 func (o operator) runs(t *testing.T, args ...string) ran {
 	t.Helper()
+	return o.runsProgram(t, binary, args...)
+}
+
+// runsProgram is for what is started through another program.
+func (o operator) runsProgram(t *testing.T, program string, args ...string) ran {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Env, cmd.Stdin = repo, environment(o.env...), strings.NewReader(o.stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -98,7 +104,7 @@ func (o operator) runs(t *testing.T, args ...string) ran {
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		t.Fatalf("countersign %s: %v", strings.Join(args, " "), err)
+		t.Fatalf("%s %s: %v", filepath.Base(program), strings.Join(args, " "), err)
 	}
 	return ran{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
