@@ -88,6 +88,7 @@ type world struct {
 	first   *replica
 	key     string
 	super   *pgxpool.Pool
+	others  int // rows that belong to other connections
 }
 
 // replica is one server process: a pool, a desk, and the lines it reaches services by.
@@ -241,6 +242,22 @@ func bodyOf(t *testing.T, e egress.Editor, text string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// colleague is another owner.
+func (w *world) colleague() identity.Person {
+	w.Helper()
+	p := w.owner
+	p.ID, p.Email, p.Name = identity.PersonID(identity.NewID("usr_")), "colleague@home.test", "Colleague"
+	w.must(db.People{DB: w.first.db}.AddPerson(w.Context(), p, "hash", audit.Entry{Org: p.Org, Actor: audit.Operator, Event: audit.PersonAdded, Object: audit.Object{Kind: "person", ID: string(p.ID)}}))
+	return p
+}
+
+// count is one number past every rule.
+func (w *world) count(statement string) (n int) {
+	w.Helper()
+	w.must(w.super.QueryRow(w.Context(), statement).Scan(&n))
+	return n
 }
 
 // sql does what time, a vendor or an operator would, past every rule.
