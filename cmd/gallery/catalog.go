@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"sync"
 
 	"countersign/catalog"
 	"countersign/internal/manifest"
@@ -10,14 +11,14 @@ import (
 	"countersign/views"
 )
 
-// built is the catalog this program was compiled with.
-func built() release.Release {
+// built is the catalog this program was compiled with, checked once.
+var built = sync.OnceValue(func() release.Release {
 	r, err := release.Build(catalog.Files(), registry.Trusted())
 	if err != nil {
 		panic(fmt.Sprintf("the built-in catalog does not pass its own check: %v", err))
 	}
 	return r
-}
+})
 
 // oneOf is a manifest of the built-in catalog.
 func oneOf(key string) manifest.Manifest {
