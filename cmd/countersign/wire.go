@@ -93,10 +93,11 @@ func wire(w wiring) (*app, error) {
 		runs        = db.Runs{DB: w.db}
 		connections = db.Connections{DB: w.db}
 		credentials = db.Credentials{DB: w.db}
+		contexts    = db.Contexts{DB: w.db}
 		vault       = credential.NewVault(w.keys, credentials)
 	)
 	a.memory = db.NewCapabilities(runs, w.log)
-	a.lines = reach.New(a.releases, w.registry, vault, map[registry.Kind]provider.Provider{registry.Hosted: hosted.New(version())})
+	a.lines = reach.New(a.releases, w.registry, vault, map[registry.Kind]provider.Provider{registry.Hosted: hosted.New(version())}).Directly(direct())
 	consents := db.Consents{DB: w.db}
 	a.lines.Keeping(&consent.Keeper{Store: consents, Directory: consents, Registry: w.registry, Keys: w.keys, Log: w.log})
 	a.connections = &installation.Connections{
@@ -146,7 +147,7 @@ func wire(w wiring) (*app, error) {
 		Profiles: &admin.Profiles{Store: a.profiles, Connections: connections, Groups: db.Groups{DB: w.db}, Releases: a.releases},
 		Groups:   &admin.Groups{Store: db.Groups{DB: w.db}, Directory: a.people, Profiles: a.profiles},
 		API:      &agent.API{Tokens: a.tokens, Runs: runs, Actions: actions, Connections: connections, Trail: a.chain, PublicURL: w.publicURL},
-		Gateway:  &web.Gateway{MCP: agent.NewMCP(a.memory, a.gateway, version()), Config: agent.NewConfig(a.memory, w.publicURL), Preflight: agent.NewPreflight(a.memory, a.gateway)},
+		Gateway:  &web.Gateway{MCP: agent.NewMCP(a.memory, a.gateway, version(), agent.WithContext(contexts, a.profiles)), Config: agent.NewConfig(a.memory, w.publicURL), Preflight: agent.NewPreflight(a.memory, a.gateway)},
 	})
 	return a, err
 }

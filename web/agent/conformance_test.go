@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"countersign/db"
 	"countersign/db/dbtest"
 	"countersign/internal/policy"
 	"countersign/web"
@@ -109,7 +110,7 @@ func (w *world) front(t *testing.T, r started, key string, answered func()) stri
 	check(t, err)
 	host := listener.Addr().String()
 	whole, err := web.New(web.Config{PublicURL: "http://" + host, Listen: host}, web.Handlers{Gateway: &web.Gateway{
-		MCP: agent.NewMCP(w.Runs, w.gateway, "test"), Config: agent.NewConfig(w.Runs, "http://"+host),
+		MCP: agent.NewMCP(w.Runs, w.gateway, "test", agent.WithContext(db.Contexts{DB: w.DB}, w.Profiles)), Config: agent.NewConfig(w.Runs, "http://"+host),
 	}})
 	check(t, err)
 	s := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, q *http.Request) {

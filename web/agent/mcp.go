@@ -33,13 +33,18 @@ type mcp struct {
 	runs    Runs
 	gateway *gateway.Gateway
 	self    string // serverInfo, as JSON
+	words   *words // nil: the endpoint has tools alone
 }
 
 // NewMCP answers POST /gateway/mcp and POST /gateway/mcp/{connector key} with the bearer token of a live run, for MCP clients of
 // 2026-07-28 and of the 2025 revisions, and every other method with 405. Version is that of this program.
-func NewMCP(runs Runs, g *gateway.Gateway, version string) http.Handler {
+func NewMCP(runs Runs, g *gateway.Gateway, version string, options ...Option) http.Handler {
 	self, _ := json.Marshal(map[string]string{"name": "countersign", "title": "Countersign", "version": version}) // strings always marshal
-	return &mcp{runs, g, string(self)}
+	m := &mcp{runs: runs, gateway: g, self: string(self)}
+	for _, o := range options {
+		o(m)
+	}
+	return m
 }
 
 // NewConfig answers GET /gateway/config: what an agent runtime sets its client up with. It names no provider and holds no credential.

@@ -23,6 +23,7 @@ const (
 	codeMethodNotFound     = -32601
 	codeInvalidParams      = -32602
 	codeInternal           = -32603
+	codeResourceNotFound   = -32002 // of the 2025 revisions; later ones call it invalid params
 	codeHeaderMismatch     = -32020
 	codeMissingCapability  = -32021
 	codeUnsupportedVersion = -32022

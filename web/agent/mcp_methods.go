@@ -39,11 +39,13 @@ func (m *mcp) answer(r *http.Request, live capability.Live, only connector.Key, 
 	case msg.method == "tools/list":
 		return m.list(r, live, only, msg, a)
 	case msg.method == "server/discover" && msg.modern:
-		return m.discover(a)
+		return m.discover(r, live, only, a)
+	case m.words != nil && (msg.method == "resources/list" || msg.method == "resources/read" || msg.method == "resources/templates/list"):
+		return m.resources(r, live, only, msg, a)
 	case msg.modern && (msg.method == "tasks/get" || msg.method == "tasks/update" || msg.method == "tasks/cancel"):
 		return m.tasks(r, live, msg, a)
 	case msg.method == "initialize" && !msg.modern:
-		return m.initialize(msg, a)
+		return m.initialize(r, live, only, msg, a)
 	case msg.method == "ping" && !msg.modern:
 		a.result = []byte("{}")
 		return a
@@ -54,16 +56,19 @@ func (m *mcp) answer(r *http.Request, live capability.Live, only connector.Key, 
 	return a.fail(codeMethodNotFound, "There is no such method here.")
 }
 
-func (m *mcp) discover(a reply) reply {
+func (m *mcp) discover(r *http.Request, live capability.Live, only connector.Key, a reply) reply {
 	versions, _ := json.Marshal(supported) // strings always marshal
-	words, _ := json.Marshal(instructions)
-	a.result = []byte(`{"supportedVersions":` + string(versions) + `,"capabilities":{"tools":{},"extensions":{"` + metaTasks + `":{}}},"instructions":` + string(words) +
+	words, err := m.instructed(r, live, only)
+	if err != nil {
+		return m.failed(r, a, err)
+	}
+	a.result = []byte(`{"supportedVersions":` + string(versions) + `,"capabilities":{` + m.offers() + `,"extensions":{"` + metaTasks + `":{}}},"instructions":` + string(words) +
 		`,"ttlMs":0,"cacheScope":"private","_meta":{"` + metaServer + `":` + m.self + `}}`)
 	return a
 }
 
 // initialize answers in the revision asked for, or offers the newest of those that begin this way. There is no session to begin.
-func (m *mcp) initialize(msg message, a reply) reply {
+func (m *mcp) initialize(r *http.Request, live capability.Live, only connector.Key, msg message, a reply) reply {
 	version, ok := msg.params.text("protocolVersion")
 	if !ok {
 		return a.fail(codeInvalidParams, "The params have no protocolVersion.")
@@ -71,8 +76,11 @@ func (m *mcp) initialize(msg message, a reply) reply {
 	if !slices.Contains(legacy, version) {
 		version = legacy[0]
 	}
-	words, _ := json.Marshal(instructions) // a string always marshals
-	a.result = []byte(`{"protocolVersion":"` + version + `","capabilities":{"tools":{}},"serverInfo":` + m.self + `,"instructions":` + string(words) + `}`)
+	words, err := m.instructed(r, live, only)
+	if err != nil {
+		return m.failed(r, a, err)
+	}
+	a.result = []byte(`{"protocolVersion":"` + version + `","capabilities":{` + m.offers() + `},"serverInfo":` + m.self + `,"instructions":` + string(words) + `}`)
 	return a
 }
 

@@ -53,7 +53,7 @@ func newWorld(t testing.TB) *world {
 	})
 	t.Cleanup(func() { w.gateway.Drain(context.Background()) })
 	mux := http.NewServeMux()
-	endpoint := agent.NewMCP(w.Runs, w.gateway, "test")
+	endpoint := agent.NewMCP(w.Runs, w.gateway, "test", agent.WithContext(db.Contexts{DB: w.DB}, w.Profiles))
 	mux.Handle("/gateway/mcp", endpoint)
 	mux.Handle("/gateway/mcp/{connection}", endpoint)
 	mux.Handle("GET /gateway/config", agent.NewConfig(w.Runs, publicURL))
