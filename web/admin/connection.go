@@ -220,39 +220,30 @@ func (p *Connections) Rename(r *Request) error {
 
 // Disconnect forgets the credential.
 func (p *Connections) Disconnect(r *Request) error {
-	return p.change(r, func(a installation.Access) (ui.Tone, string, error) {
-		err := looked(a)
-		words := ""
-		if err == nil {
-			words, err = p.end(r, a, p.Service.Disconnect)
-		}
-		return ui.OK, "Disconnected. The credential is forgotten; mode and tools are kept." + words, err
-	})
+	return p.end(r, p.Service.Disconnect, "Disconnected. The credential is forgotten; mode and tools are kept.")
 }
 
 // Retire ends the connection for good.
 func (p *Connections) Retire(r *Request) error {
-	return p.change(r, func(a installation.Access) (ui.Tone, string, error) {
-		err := looked(a)
-		words := ""
-		if err == nil {
-			words, err = p.end(r, a, p.Service.Retire)
-		}
-		return ui.OK, "Retired for good. Its credential is destroyed and its key is never used again." + words, err
-	})
+	return p.end(r, p.Service.Retire, "Retired for good. Its credential is destroyed and its key is never used again.")
 }
 
-// end ends a connection and, where it was made by consent, says what became of that at the service.
-func (p *Connections) end(r *Request, a installation.Access, end func(context.Context, identity.Person, installation.Access) (installation.Connection, error)) (string, error) {
-	do := func() error {
-		_, err := end(r.Ctx(), r.Person(), a)
-		return err
-	}
-	if p.Desk == nil {
-		return "", do()
-	}
-	ended, err := p.Desk.End(r.Ctx(), r.Org(), a.Key, do)
-	return returned(ended), err
+// end ends a connection as a person saw it and, where it was made by consent, says what became of that at the service.
+func (p *Connections) end(r *Request, end func(context.Context, identity.Person, installation.Access) (installation.Connection, error), words string) error {
+	return p.change(r, func(a installation.Access) (ui.Tone, string, error) {
+		if err := looked(a); err != nil {
+			return ui.OK, "", err
+		}
+		do := func() error {
+			_, err := end(r.Ctx(), r.Person(), a)
+			return err
+		}
+		if p.Desk == nil {
+			return ui.OK, words, do()
+		}
+		ended, err := p.Desk.End(r.Ctx(), r.Org(), a.Key, do)
+		return ui.OK, words + returned(ended), err
+	})
 }
 
 // Test calls the service with the stored credential.

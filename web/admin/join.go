@@ -24,7 +24,7 @@ func (d *Doors) Invited(c echo.Context) error {
 		return err
 	}
 	if gone {
-		return showDoor(c, http.StatusGone, views.Invitation(views.InvitationView{Gone: true, Theme: Theme(c.Request())}))
+		return showGone(c)
 	}
 	return showDoor(c, http.StatusOK, views.Invitation(invitationView(c, a)))
 }
@@ -36,14 +36,14 @@ func (d *Doors) Join(c echo.Context) error {
 		return err
 	}
 	if gone {
-		return showDoor(c, http.StatusGone, views.Invitation(views.InvitationView{Gone: true, Theme: Theme(c.Request())}))
+		return showGone(c)
 	}
 	name, hash, err := joinForm(c, a)
 	if err == nil {
 		err = d.Invitations.AcceptInvitation(c.Request().Context(), people.HashLink(c.Param("link")), name, hash, joinEntry(a, name))
 	}
 	if fault.Is(err, fault.CodeNotFound) {
-		return showDoor(c, http.StatusGone, views.Invitation(views.InvitationView{Gone: true, Theme: Theme(c.Request())}))
+		return showGone(c)
 	}
 	if fields, whole, form := Problems(err); err != nil && form {
 		v := invitationView(c, a)
@@ -60,6 +60,11 @@ func (d *Doors) Join(c echo.Context) error {
 		a.Person.Name = name
 	}
 	return d.letIn(c, a, a.Person.Email, c.RealIP())
+}
+
+// showGone says that a link leads nowhere any more, and not why.
+func showGone(c echo.Context) error {
+	return showDoor(c, http.StatusGone, views.Invitation(views.InvitationView{Gone: true, Theme: Theme(c.Request())}))
 }
 
 // invitee finds the account behind the link; gone says that the link is used, withdrawn, too old or never was.
