@@ -18,7 +18,7 @@ func TestFromTheCatalogToAgents(t *testing.T) {
 
 	b.get("/catalog").is(t, 200, "Sandbox CRM", "Customers and money", "Asks for a key", "Install").lacks(t, "Needs a review")
 	b.get("/catalog?q=refund+a+customer").is(t, 200, "Best first", "Sandbox CRM").lacks(t, "Microsoft Learn")
-	b.get("/catalog?kind=git").is(t, 200, "Nothing in this release does that")
+	b.get("/catalog?q=quetzalcoatl").is(t, 200, "Nothing in this release does that")
 	b.get("/catalog/sandbox-crm").is(t, 200, "What agents could do", "Refund ", "Money leaves the account.", "Authorization",
 		strings.TrimPrefix(s.CRM.URL, "http://"), "Why it is made this way", `href="/connections/new/sandbox-crm"`)
 	b.get("/connections").is(t, 200, "No service is connected")
