@@ -30,14 +30,24 @@ type balancer struct {
 	url      string
 	replicas []string
 	turn     atomic.Int64
+	listener net.Listener
+	heard    transcript // what clients sent
 }
 
 func newBalancer(t *testing.T, address string, replicas ...string) *balancer {
 	t.Helper()
-	listener, err := net.Listen("tcp", address)
-	must(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
 	b := &balancer{url: "http://" + address, replicas: replicas}
+	b.opens(t)
+	t.Cleanup(b.shut)
+	return b
+}
+
+// opens lets clients connect.
+func (b *balancer) opens(t *testing.T) {
+	t.Helper()
+	listener, err := net.Listen("tcp", strings.TrimPrefix(b.url, "http://"))
+	must(t, err)
+	b.listener = listener
 	go func() {
 		for {
 			from, err := listener.Accept()
@@ -47,8 +57,10 @@ func newBalancer(t *testing.T, address string, replicas ...string) *balancer {
 			go b.carry(from)
 		}
 	}()
-	return b
 }
+
+// shut refuses new connections; those that are open go on.
+func (b *balancer) shut() { _ = b.listener.Close() }
 
 func (b *balancer) carry(from net.Conn) {
 	defer from.Close()
@@ -60,7 +72,7 @@ func (b *balancer) carry(from net.Conn) {
 		}
 		defer to.Close()
 		go func() {
-			_, _ = io.Copy(to, from)
+			_, _ = io.Copy(to, io.TeeReader(from, &b.heard))
 			_ = to.(*net.TCPConn).CloseWrite()
 		}()
 		_, _ = io.Copy(from, to)
@@ -105,21 +117,24 @@ func newCluster(t *testing.T) *cluster {
 // throughFront sends a request on a connection of its own, so that each may meet another replica; again and again while a replica that is
 // dying cuts it off. What is sent here may be sent twice: that is the product's promise.
 func (c *cluster) throughFront(client *http.Client, make func() *http.Request) (int, string, error) {
+	var status int
+	var body []byte
 	var last error
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	answered := poll(context.Background(), func() bool {
 		res, err := client.Do(make())
 		if err != nil {
 			last = err
-			continue
+			return false
 		}
-		body, err := io.ReadAll(res.Body)
-		_ = res.Body.Close()
-		if err == nil && res.StatusCode < 500 {
-			return res.StatusCode, string(body), nil
-		}
-		last = errors.Join(err, fmt.Errorf("%d %s", res.StatusCode, body))
+		defer res.Body.Close()
+		body, err = io.ReadAll(res.Body)
+		status, last = res.StatusCode, errors.Join(err, fmt.Errorf("%d %s", res.StatusCode, body))
+		return err == nil && status < 500
+	})
+	if !answered {
+		return 0, "", last
 	}
-	return 0, "", last
+	return status, string(body), nil
 }
 
 func oneByOne() *http.Client {
