@@ -32,6 +32,7 @@ type Evidence struct {
 	Complete     bool      `json:"complete"`                // the answer's body arrived whole
 	Transport    string    `json:"transport,omitempty"`     // the kind of transport error, if one
 	ProviderCode string    `json:"provider_code,omitempty"` // the provider's own error code, if it gave one
+	Before       string    `json:"before,omitempty"`        // what the provider's code noted of the thing before the write, for its own look afterwards
 }
 
 // Outcome is what a provider answers to Execute. It can only be made by Succeeded, Failed and Uncertain; the zero value is
@@ -71,6 +72,12 @@ func (o Outcome) WithAnswer(result json.RawMessage) Outcome {
 // WithProviderCode keeps the provider's own error code among the evidence.
 func (o Outcome) WithProviderCode(code string) Outcome {
 	o.evidence.ProviderCode = code
+	return o
+}
+
+// WithBefore keeps what was noted before the write among the evidence.
+func (o Outcome) WithBefore(note string) Outcome {
+	o.evidence.Before = note
 	return o
 }
 

@@ -29,6 +29,9 @@ var depth = map[string]int{
 	"internal/consent": 5, "internal/consent/consenttest": 6, "internal/gitgateway": 5,
 	"internal/provider/providertest": 5, "internal/provider/mcpclient": 5, "internal/capability": 5,
 	"internal/provider/hosted": 6, "internal/reach": 6,
+	"internal/provider/direct": 6, "internal/provider/direct/lemonsqueezy": 7, "internal/provider/direct/upstash": 7, "internal/provider/direct/analytics": 7,
+	"internal/provider/direct/directtest": 7, "internal/provider/direct/lemonsqueezy/lemontest": 8, "internal/provider/direct/upstash/upstashtest": 8,
+	"internal/provider/direct/analytics/analyticstest": 8,
 	"internal/reach/reachtest": 7, "internal/dispatch": 7, "internal/reconcile": 7,
 	"internal/gateway": 8,
 }

@@ -66,6 +66,9 @@ func Trusted() Table {
 		Entry{Key: "supabase.v1", Kind: Hosted, Endpoints: mcp("https://mcp.supabase.com/mcp"), Credentials: bearer, OAuth: true},
 		Entry{Key: "tavily.v1", Kind: Hosted, Endpoints: mcp("https://mcp.tavily.com/mcp/"), Credentials: bearer, OAuth: true},
 
+		// Direct runtimes: our own code, one folder each below internal/provider/direct.
+		Entry{Key: "lemonsqueezy.v1", Kind: Direct, Endpoints: mcp("https://api.lemonsqueezy.com/v1"), Credentials: bearer},
+
 		// The practice CRM runs beside the server, on an address only the operator knows: it has none of its own. An authorization
 		// server in front of it is found by discovery.
 		Entry{Key: "sandbox_crm.v1", Kind: Hosted, Endpoints: mcp(""), Credentials: bearer, OAuth: true},

@@ -24,7 +24,7 @@ func TestSearchFindsByNeed(t *testing.T) {
 	r := build(t, catalog.Files())
 	for question, first := range map[string]string{
 		"practice refunds":         "sandbox-crm", // a summary
-		"Refunds":                  "paypal",
+		"Refunds":                  "lemonsqueezy",
 		"who is on call":           "pagerduty",
 		"search errors":            "sentry",
 		"build failed":             "cloudflare-builds",

@@ -1,0 +1,14 @@
+package main
+
+import (
+	"countersign/internal/provider"
+	"countersign/internal/provider/direct/lemonsqueezy"
+	"countersign/internal/registry"
+)
+
+// direct is the code of every direct runtime: one line a vendor.
+func direct() map[registry.Key]provider.Provider {
+	return map[registry.Key]provider.Provider{
+		lemonsqueezy.Key: lemonsqueezy.New(),
+	}
+}
