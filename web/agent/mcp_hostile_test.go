@@ -63,7 +63,7 @@ func TestTheEdgeRefusesWhatIsNoMessage(t *testing.T) {
 		{"_meta is text", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":"x"}}`, nil, 400, -32602},
 		{"name is a number", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}`, nil, 200, -32602},
 		{"no such cursor", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}`, nil, 200, -32602},
-		{"no such method", `{"jsonrpc":"2.0","id":1,"method":"resources/list"}`, nil, 200, -32601},
+		{"no such method", `{"jsonrpc":"2.0","id":1,"method":"nothing/list"}`, nil, 200, -32601},
 		{"the key is a number", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"countersign.dev/idempotency-key":7}}}`, nil, 200, -32602},
 		{"not JSON by its type", list, []string{"Content-Type", "text/plain"}, 415, 0},
 		{"compressed", list, []string{"Content-Encoding", "gzip"}, 415, 0},
