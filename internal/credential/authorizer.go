@@ -14,10 +14,10 @@ import (
 var ErrElsewhere = fault.New(fault.Unavailable, fault.ConnectionUnavailable, "The credential of this connection was stored for another address.",
 	"Enter the credential again for the present address.")
 
-// Authorizer is a credential in its only usable form: it edits requests to the origins it was bound to, nearly always one. It implements egress.Editor and has no way
-// to give the secret back.
+// Authorizer is a credential in its only usable form: it edits requests to the origins it was bound to, nearly always one. It implements
+// egress.Editor and has no way to give the secret back.
 type Authorizer struct {
-	origins  []string
+	places   []egress.Destination
 	headers  []filled
 	redactor *Redactor
 }
@@ -34,7 +34,7 @@ func Bind(c Contract, values map[string]secret.Value, d egress.Destination, also
 		if to.IsZero() {
 			return nil, egress.ErrRefused
 		}
-		a.origins = append(a.origins, to.Origin())
+		a.places = append(a.places, to)
 	}
 	if err := c.Check(values); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func Bind(c Contract, values map[string]secret.Value, d egress.Destination, also
 
 // Edit implements egress.Editor. It replaces whatever stood in its headers.
 func (a *Authorizer) Edit(r *http.Request) error {
-	if !slices.Contains(a.origins, egress.OriginOf(r.URL)) {
+	if !slices.ContainsFunc(a.places, func(d egress.Destination) bool { return d.Covers(r.URL) }) {
 		return ErrElsewhere
 	}
 	for _, h := range a.headers {

@@ -2,10 +2,8 @@ package egress
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"time"
 
@@ -50,21 +48,13 @@ const (
 
 // Client builds the client for reads: connections are kept and reused, by this client alone. Make one per connection of an
 // organization, never one for several: a connection opened for one must not carry another's request.
-func Client(d Destination, o Options) *http.Client {
-	t := newTransport(d)
-	t.MaxIdleConnsPerHost, t.IdleConnTimeout, t.MaxConnsPerHost = maxIdle, idleTimeout, maxConns
-	t.DialContext = dialer{d}.plain
-	t.DialTLSContext = dialer{d}.tls
-	return newClient(d, o, pooled{t})
-}
+func Client(d Destination, o Options) *http.Client { return newClient(d, o, newPool()) }
 
-// Dispatch builds the client for writes. Each request travels on a fresh connection of its own and is written at most once:
-// net/http would replay a POST that carries an Idempotency-Key when a reused connection breaks. What happened is told by Observe.
-func Dispatch(d Destination, o Options) *http.Client {
-	return newClient(d, o, single{d})
-}
+// Dispatch builds the client for writes. Each request travels on a fresh connection of its own and is written at most once. What
+// happened is told by Observe.
+func Dispatch(d Destination, o Options) *http.Client { return newClient(d, o, nil) }
 
-func newClient(d Destination, o Options, wire http.RoundTripper) *http.Client {
+func newClient(d Destination, o Options, kept *pool) *http.Client {
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
 	}
@@ -72,62 +62,10 @@ func newClient(d Destination, o Options, wire http.RoundTripper) *http.Client {
 		o.MaxBytes = DefaultMaxBytes
 	}
 	return &http.Client{
-		Transport: &guard{destination: d, options: o, wire: wire},
-		Timeout:   o.Timeout,
+		Transport: &guard{destination: d, options: o, wire: &wire{dialer{d}, o.Timeout, kept}},
 		// A redirect would carry custom headers, and bodies on 307 and 308, to wherever the upstream points.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-}
-
-// newTransport holds what every connection has in common. HTTP/2 stays off (no ForceAttemptHTTP2): its client resends a request
-// by itself after GOAWAY or REFUSED_STREAM.
-func newTransport(d Destination) *http.Transport {
-	return &http.Transport{
-		Proxy:                  nil,
-		MaxResponseHeaderBytes: maxHeaderBytes,
-		ExpectContinueTimeout:  time.Second,
-		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{},
-	}
-}
-
-// pooled sends over kept connections.
-type pooled struct{ transport *http.Transport }
-
-// RoundTrip implements http.RoundTripper. On a shared connection bytes cannot be told apart, so a request that was given a
-// connection counts as begun.
-func (p pooled) RoundTrip(r *http.Request) (*http.Response, error) {
-	if w, ok := r.Context().Value(watchKey{}).(*Watch); ok {
-		r = r.WithContext(traced(r.Context(), w))
-	}
-	return p.transport.RoundTrip(r)
-}
-
-// CloseIdleConnections lets http.Client.CloseIdleConnections reach the transport.
-func (p pooled) CloseIdleConnections() { p.transport.CloseIdleConnections() }
-
-// single sends each request over a transport of its own, so that no connection, and no replay, can be shared.
-type single struct{ destination Destination }
-
-// RoundTrip implements http.RoundTripper.
-func (s single) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := watchOf(r.Context())
-	deadline, _ := r.Context().Value(sendKey{}).(time.Time)
-	wrap := func(c net.Conn, err error) (net.Conn, error) {
-		if err != nil {
-			return nil, err
-		}
-		return &watchedConn{Conn: c, watch: w, deadline: deadline}, nil
-	}
-	t := newTransport(s.destination)
-	t.DisableKeepAlives = true
-	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		return wrap(dialer(s).plain(ctx, network, addr))
-	}
-	t.DialTLSContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		return wrap(dialer(s).tls(ctx, network, addr))
-	}
-	r.GetBody = nil
-	return t.RoundTrip(r)
 }
 
 type sendKey struct{}
@@ -139,27 +77,3 @@ func SendBefore(ctx context.Context, t time.Time) context.Context {
 }
 
 var errLate = errors.New("the moment until which this request might be sent has passed")
-
-// watchedConn counts what is handed to the connection, above TLS, before it is written, so that a count of zero is proof.
-type watchedConn struct {
-	net.Conn
-	watch    *Watch
-	deadline time.Time
-}
-
-// Write implements net.Conn.
-func (c *watchedConn) Write(b []byte) (int, error) {
-	if err := c.watch.admit(len(b), c.deadline); err != nil {
-		return 0, err
-	}
-	return c.Conn.Write(b)
-}
-
-// Read implements net.Conn.
-func (c *watchedConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if n > 0 {
-		c.watch.firstByte()
-	}
-	return n, err
-}

@@ -127,14 +127,6 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	})
 }
 
-func TestTheEnvironmentsProxyIsIgnored(t *testing.T) {
-	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
-	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
-	if newTransport(Destination{}).Proxy != nil {
-		t.Error("a proxy would be used")
-	}
-}
-
 func TestAnswersAreBounded(t *testing.T) {
 	zeros := bytes.Repeat([]byte("0"), 1<<20)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

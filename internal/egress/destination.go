@@ -46,6 +46,15 @@ func (d Destination) IsZero() bool { return d.host == "" }
 // Overridden reports whether the operator vouches for this destination, so that its address may be private.
 func (d Destination) Overridden() bool { return d.operator }
 
+// Covers reports whether a URL is of this destination's origin.
+func (d Destination) Covers(u *url.URL) bool {
+	if d.IsZero() || u == nil || u.Opaque != "" || u.Scheme != d.scheme || strings.ToLower(u.Hostname()) != d.host {
+		return false
+	}
+	port := u.Port()
+	return port == d.port || port == "" && d.port == defaultPort(d.scheme)
+}
+
 // At is another address of the same origin, e.g. an API path; the guard on d covers it. Raw must be absolute.
 func (d Destination) At(raw string) (Destination, error) {
 	u, err := url.Parse(raw)

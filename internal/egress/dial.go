@@ -5,10 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"net/http/httptrace"
 	"net/netip"
 	"syscall"
-	"time"
 )
 
 // resolver is Go's own: the C library reads 127.1 and 2130706433 as loopback.
@@ -96,13 +94,6 @@ func (d dialer) tls(ctx context.Context, network, addr string) (net.Conn, error)
 		return nil, handshakeError{err}
 	}
 	return c, nil
-}
-
-func traced(ctx context.Context, w *Watch) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn:              func(httptrace.GotConnInfo) { _ = w.admit(1, time.Time{}) },
-		GotFirstResponseByte: w.firstByte,
-	})
 }
 
 func failureOf(err error) Failure {

@@ -14,7 +14,7 @@ import (
 type guard struct {
 	destination Destination
 	options     Options
-	wire        http.RoundTripper
+	wire        *wire
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -63,7 +63,12 @@ func (g *guard) prepare(r *http.Request) (*http.Request, error) {
 	if !g.ours(r) {
 		return nil, ErrRefused
 	}
-	out := r.Clone(r.Context())
+	out := r.WithContext(r.Context()) // a shallow copy; what an Editor may touch is copied with it
+	target := *r.URL
+	out.URL = &target
+	if out.Header = r.Header.Clone(); out.Header == nil {
+		out.Header = http.Header{}
+	}
 	for name, value := range g.options.Headers {
 		out.Header.Set(name, value)
 	}
@@ -80,15 +85,11 @@ func (g *guard) prepare(r *http.Request) (*http.Request, error) {
 }
 
 func (g *guard) ours(r *http.Request) bool {
-	return !g.destination.IsZero() && OriginOf(r.URL) == g.destination.Origin() && (r.Host == "" || r.Host == r.URL.Host) && r.URL.User == nil
+	return g.destination.Covers(r.URL) && (r.Host == "" || r.Host == r.URL.Host) && r.URL.User == nil
 }
 
 // CloseIdleConnections lets http.Client.CloseIdleConnections reach the wire.
-func (g *guard) CloseIdleConnections() {
-	if c, ok := g.wire.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
-}
+func (g *guard) CloseIdleConnections() { g.wire.CloseIdleConnections() }
 
 func (g *guard) bound(body io.ReadCloser, w *Watch) io.ReadCloser {
 	b := &boundedBody{body: body, left: g.options.MaxBytes, watch: w}

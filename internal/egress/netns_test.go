@@ -50,7 +50,8 @@ func TestTheRealRuleInANetworkOfItsOwn(t *testing.T) {
 	certify(t, dir)
 	write(t, filepath.Join(dir, "hosts"), []byte(hosts))
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestTheRealRuleInANetworkOfItsOwn$", "-test.count=1")
-	cmd.Env = append(os.Environ(), inside+"="+dir, "SSL_CERT_FILE="+filepath.Join(dir, "cert.pem"), "SSL_CERT_DIR="+dir)
+	cmd.Env = append(os.Environ(), inside+"="+dir, "SSL_CERT_FILE="+filepath.Join(dir, "cert.pem"), "SSL_CERT_DIR="+dir,
+		"HTTPS_PROXY=http://127.0.0.1:443") // where a private listener would meet whoever took it
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWNS,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
