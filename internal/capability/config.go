@@ -1,9 +1,12 @@
 package capability
 
 import (
+	"strings"
 	"time"
 
+	"countersign/internal/installation"
 	"countersign/internal/policy"
+	"countersign/internal/registry"
 )
 
 // Config is the execution-scoped gateway configuration: everything an agent gets besides its run token. It holds no provider address,
@@ -37,7 +40,32 @@ type StdioConfig struct {
 // ConfigOf makes the configuration of a run. publicURL is the origin people and agents reach this server at.
 func ConfigOf(l Live, publicURL string) Config {
 	return Config{
-		MCP: MCPConfig{URL: publicURL + "/gateway/mcp"}, Git: []GitConfig{}, Stdio: []StdioConfig{},
+		MCP: MCPConfig{URL: publicURL + "/gateway/mcp"}, Git: repositories(l, publicURL), Stdio: []StdioConfig{},
 		ExpiresAt: l.Run.ExpiresAt.UTC(), Surface: l.Run.Surface,
 	}
+}
+
+// What a connection of repositories is made of: the tool that stands for fetching, and the setting that names them.
+const (
+	fetchTool           = "git_fetch"
+	repositoriesSetting = "repositories"
+)
+
+// repositories are those a run may fetch from now. Their remotes in a workspace stay GitHub's own; git is told to ask here instead.
+func repositories(l Live, publicURL string) []GitConfig {
+	out := []GitConfig{}
+	for _, g := range l.Grants {
+		_, minted := g.Minted.Find(fetchTool)
+		_, now := g.Now.Snapshot.Find(fetchTool)
+		if g.Connection.Kind != registry.Git || g.Connection.State != installation.Active || !g.InProfile || !minted || !now {
+			continue
+		}
+		key := g.Connection.Key.String()
+		for name := range strings.FieldsFuncSeq(g.Connection.Settings[repositoriesSetting], func(r rune) bool { return r == ' ' || r == ',' }) {
+			out = append(out, GitConfig{
+				Connection: key, Repository: name, URL: publicURL + "/gateway/git/" + key + "/" + name + ".git", InsteadOf: "https://github.com/" + name,
+			})
+		}
+	}
+	return out
 }

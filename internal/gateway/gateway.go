@@ -72,6 +72,7 @@ type Config struct {
 	Recorder  Recorder
 	Observer  Observer
 	Room      Room // nil: no preflight
+	Git       Git  // zero: no repositories
 	PublicURL string        // origin of the pages, for approval links
 	Patience  time.Duration // how long a call may be held; 0 and more than AnswerWithin mean AnswerWithin
 	Log       *slog.Logger  // nil: silent
@@ -126,6 +127,9 @@ func (g *Gateway) Call(ctx context.Context, l capability.Live, only connector.Ke
 	t, err := g.target(l, only, c.Name)
 	if err != nil {
 		return g.refused(ctx, l, target{}, c, err)
+	}
+	if t.byGit() { // what an agent could write into such a call, a person would be shown as the content of a push
+		return g.refused(ctx, l, t, c, usedByGit)
 	}
 	v, err := g.verify(ctx, l, t, c.Arguments)
 	if err != nil {

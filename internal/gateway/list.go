@@ -163,7 +163,7 @@ func (g *Gateway) stock(l capability.Live, grant capability.Grant, tools []provi
 		d, ok := live[pin.Tool]
 		same := ok && matches(*d, pin)
 		drifted = drifted || (t.kept && !same)
-		if !same || t.decide(l, true, true) != nil {
+		if !same || t.byGit() || t.decide(l, true, true) != nil {
 			continue
 		}
 		e := g.served.entry(key, *d)

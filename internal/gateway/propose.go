@@ -14,17 +14,7 @@ import (
 // propose turns a consequential call into its action, or finds the one it already is, and answers with the action as it stands. The
 // store asks the seven fences and decides by the connection's mode at that moment whether a person or the policy approves.
 func (g *Gateway) propose(ctx context.Context, l capability.Live, v verified, c Call, p action.Proposal) (json.RawMessage, error) {
-	p.Org, p.Run, p.Connection, p.Tool = l.Org.ID, l.Run.ID, v.key(), v.tool
-	p.Definition, p.Destination, p.OutsideResource = v.definition.Digest, v.grant.Connection.Destination, v.outside
-	p.Arguments, p.ArgsDigest = v.arguments, v.digest
-	p.Touched = v.line.Manifest.Touches(v.tool, v.arguments)
-	if reviewed, ok := v.line.Manifest.Policy(v.tool); ok && reviewed.Money != nil {
-		var err error
-		if p.Spends, err = reviewed.Money.In(v.arguments); err != nil {
-			return g.refused(ctx, l, v.target, c, err)
-		}
-	}
-	a, _, err := g.Actions.Stage(ctx, p)
+	a, err := g.stage(ctx, l, v, p)
 	if err != nil {
 		return g.refused(ctx, l, v.target, c, err)
 	}
@@ -32,6 +22,22 @@ func (g *Gateway) propose(ctx context.Context, l capability.Live, v verified, c 
 		return g.send(ctx, a, c)
 	}
 	return g.present(a, c)
+}
+
+// stage fills a proposal from what was verified, and makes its action or finds the one that is there.
+func (g *Gateway) stage(ctx context.Context, l capability.Live, v verified, p action.Proposal) (action.Action, error) {
+	p.Org, p.Run, p.Connection, p.Tool = l.Org.ID, l.Run.ID, v.key(), v.tool
+	p.Definition, p.Destination, p.OutsideResource = v.definition.Digest, v.grant.Connection.Destination, v.outside
+	p.Arguments, p.ArgsDigest = v.arguments, v.digest
+	p.Touched = v.line.Manifest.Touches(v.tool, v.arguments)
+	if reviewed, ok := v.line.Manifest.Policy(v.tool); ok && reviewed.Money != nil {
+		var err error
+		if p.Spends, err = reviewed.Money.In(v.arguments); err != nil {
+			return action.Action{}, err
+		}
+	}
+	a, _, err := g.Actions.Stage(ctx, p)
+	return a, err
 }
 
 // present answers with an action as it stands, or tells a caller that follows tasks which one to follow.
@@ -45,6 +51,18 @@ func (g *Gateway) present(a action.Action, c Call) (json.RawMessage, error) {
 
 // send hands an action approved by policy to dispatch and waits for it, but not long. The agent's hanging up changes nothing.
 func (g *Gateway) send(ctx context.Context, a action.Action, c Call) (json.RawMessage, error) {
+	now, refusal, err := g.deliver(ctx, a, g.Patience)
+	if err != nil {
+		return nil, err
+	}
+	if refusal != nil {
+		return g.ended(now, refusal.Code, refusal.What, refusal.Next)
+	}
+	return g.present(now, c)
+}
+
+// deliver is send for whoever answers in another form: the action as it stands after so long, and why a fence refused it at the claim.
+func (g *Gateway) deliver(ctx context.Context, a action.Action, patience time.Duration) (action.Action, *fault.Error, error) {
 	type sent struct {
 		a   action.Action
 		err error
@@ -59,13 +77,13 @@ func (g *Gateway) send(ctx context.Context, a action.Action, c Call) (json.RawMe
 		after, err := g.Dispatch.Dispatch(bounded, a.Org, a.ID)
 		done <- sent{after, err}
 	}()
-	timer := time.NewTimer(g.Patience)
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	var refusal *fault.Error
 	select {
 	case s := <-done:
 		if s.err == nil {
-			return g.present(s.a, c)
+			return s.a, nil, nil
 		}
 		refusal = fault.Of(s.err)
 		if refusal.Kind == fault.Internal {
@@ -73,16 +91,16 @@ func (g *Gateway) send(ctx context.Context, a action.Action, c Call) (json.RawMe
 		}
 	case <-timer.C:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return a, nil, ctx.Err()
 	}
 	now, err := g.Actions.Action(ctx, a.Org, a.ID)
 	if err != nil {
-		return nil, err
+		return a, nil, err
 	}
 	if refusal != nil && now.State == action.StateCancelled && !ours(refusal) && refusal.Code != fault.CodeConflict {
-		return g.ended(now, refusal.Code, refusal.What, refusal.Next) // a fence refused at the claim: its reason says more
+		return now, refusal, nil // a fence refused at the claim: its reason says more
 	}
-	return g.present(now, c)
+	return now, nil, nil
 }
 
 // standing answers with an action as it is: its result once there is one, else where it stands and what to do.

@@ -30,19 +30,9 @@ func (v verified) reads() bool { return v.effect() == policy.Read }
 // it started, before anything is asked of the upstream; then the live definition; then its arguments.
 func (g *Gateway) verify(ctx context.Context, l capability.Live, t target, raw json.RawMessage) (verified, error) {
 	c := t.grant.Connection
-	if _, refusal := g.known(l, t); refusal != nil {
-		return verified{}, refusal
-	}
-	line, err := g.Lines.Open(ctx, c)
+	line, definition, err := g.admit(ctx, l, t)
 	if err != nil {
 		return verified{}, err
-	}
-	definition, live, err := g.live(ctx, c, line, t)
-	if err != nil {
-		return verified{}, err
-	}
-	if refusal := t.decide(l, live, true); refusal != nil {
-		return verified{}, refusal
 	}
 	entry := g.served.entry(t.key(), definition)
 	if entry.problem != "" {
@@ -60,6 +50,26 @@ func (g *Gateway) verify(ctx context.Context, l capability.Live, t target, raw j
 		digest:  action.Digest(t.key(), t.tool, definition.Digest, c.Destination, arguments),
 		outside: installation.Outside(line.Manifest, c, t.grant.Resources, t.tool, arguments),
 	}, nil
+}
+
+// admit is verify up to the arguments: may this run use the tool now, and is it the one that was granted?
+func (g *Gateway) admit(ctx context.Context, l capability.Live, t target) (*reach.Line, provider.Definition, error) {
+	c := t.grant.Connection
+	if _, refusal := g.known(l, t); refusal != nil {
+		return nil, provider.Definition{}, refusal
+	}
+	line, err := g.Lines.Open(ctx, c)
+	if err != nil {
+		return nil, provider.Definition{}, err
+	}
+	definition, live, err := g.live(ctx, c, line, t)
+	if err != nil {
+		return nil, provider.Definition{}, err
+	}
+	if refusal := t.decide(l, live, true); refusal != nil {
+		return nil, provider.Definition{}, refusal
+	}
+	return line, definition, nil
 }
 
 // known judges a call by what is known without asking the upstream.

@@ -150,11 +150,15 @@ var (
 // authenticate finds the live run of the bearer. Every reason for a token not to do looks the same, and what is no token of ours does not
 // reach the database.
 func authenticate(runs Runs, r *http.Request) (capability.Live, error) {
-	token, ok := bearer(r)
-	if !ok || !strings.HasPrefix(token, run.TokenPrefix) || len(token) > 100 {
+	token, _ := bearer(r)
+	return authenticateToken(r.Context(), runs, token)
+}
+
+func authenticateToken(ctx context.Context, runs Runs, token string) (capability.Live, error) {
+	if !strings.HasPrefix(token, run.TokenPrefix) || len(token) > 100 {
 		return capability.Live{}, badToken
 	}
-	live, err := runs.ByToken(r.Context(), run.HashToken(token))
+	live, err := runs.ByToken(ctx, run.HashToken(token))
 	if err == nil {
 		return live, nil
 	}

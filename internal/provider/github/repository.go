@@ -1,0 +1,171 @@
+package github
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"countersign/internal/fault"
+	"countersign/internal/gitgateway"
+	"countersign/internal/provider"
+	"countersign/internal/registry"
+)
+
+// Repository is one that a connection is for, as GitHub knows it.
+type Repository struct {
+	Name          string // "owner/name" in lower case
+	ID            int64  // GitHub's number, which a rename does not change
+	DefaultBranch string
+	MayPush       bool // says the API; what a ruleset allows is another matter
+	Classic       bool // the token lists scopes, which only classic ones do
+}
+
+// lookWithin bounds one question to the API.
+const lookWithin = 20 * time.Second
+
+// freshFor is how long an answer about a repository is believed for a fetch. A push asks anew.
+const freshFor = time.Minute
+
+// maxAPIAnswer bounds one answer of the API.
+const maxAPIAnswer = 4 << 20
+
+// known remembers what was found out about the repositories of one connection.
+type known struct {
+	mu  sync.Mutex
+	all map[string]found
+}
+
+type found struct {
+	Repository
+	at time.Time
+}
+
+// Repository answers one that the connection is for. A name it is not for, one that GitHub has given to something else since, and one
+// that it would redirect are refused alike: outside.
+func (p *Provider) Repository(ctx context.Context, c *provider.Conn, name string, fresh bool) (Repository, error) {
+	name = strings.ToLower(name)
+	if !slices.Contains(Repositories(c.Settings.Resources), name) {
+		return Repository{}, outside("The connection is not for the repository “" + gitgateway.Visible(name) + "”.")
+	}
+	k := provider.Remember(c, func() *known { return &known{all: map[string]found{}} })
+	k.mu.Lock()
+	f, ok := k.all[name]
+	k.mu.Unlock()
+	if ok && !fresh && time.Since(f.at) < freshFor {
+		return f.Repository, nil
+	}
+	at := time.Now()
+	r, err := p.look(ctx, c, name)
+	if err != nil {
+		return Repository{}, err
+	}
+	k.mu.Lock()
+	k.all[name] = found{r, at}
+	k.mu.Unlock()
+	return r, nil
+}
+
+func outside(what string) *fault.Error {
+	return fault.New(fault.Forbidden, fault.OutsideResource, what, "Use a repository of the gateway configuration, or ask an admin to connect this one.")
+}
+
+// look asks the API, and compares the number with the kept one.
+func (p *Provider) look(ctx context.Context, c *provider.Conn, name string) (Repository, error) {
+	var answer struct {
+		ID            int64  `json:"id"`
+		FullName      string `json:"full_name"`
+		DefaultBranch string `json:"default_branch"`
+		Permissions   struct {
+			Push bool `json:"push"`
+		} `json:"permissions"`
+	}
+	header, err := p.get(ctx, c, "/repos/"+name, &answer)
+	if err != nil {
+		return Repository{}, err
+	}
+	if !strings.EqualFold(answer.FullName, name) || answer.ID <= 0 {
+		return Repository{}, outside("GitHub has another repository under the name “" + name + "” now.")
+	}
+	kept, err := p.Pins.Pin(ctx, c.Org, c.Key, name, answer.ID)
+	if err != nil {
+		return Repository{}, err
+	}
+	if kept != answer.ID {
+		return Repository{}, outside("“" + name + "” is not the repository any more that was connected: its name was given to another one.")
+	}
+	return Repository{Name: name, ID: answer.ID, DefaultBranch: answer.DefaultBranch, MayPush: answer.Permissions.Push, Classic: header.Get("X-OAuth-Scopes") != ""}, nil
+}
+
+// get asks the API for one JSON document.
+func (p *Provider) get(ctx context.Context, c *provider.Conn, path string, into any) (http.Header, error) {
+	endpoint, err := c.Endpoint(registry.API)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(endpoint.URL, "/")+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/vnd.github+json")
+	req.Header.Set("X-GitHub-Api-Version", "2022-11-28")
+	req.Header.Set("User-Agent", userAgent)
+	resp, err := endpoint.Reader.Do(req)
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAPIAnswer))
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, answered(resp.StatusCode, body)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return nil, provider.Upstream("GitHub's answer is not the JSON it documents.", err)
+	}
+	return resp.Header, nil
+}
+
+const userAgent = "git/countersign"
+
+func unreachable(err error) error {
+	if f, ok := fault.As(err); ok {
+		return f
+	}
+	if errIsTimeout(err) {
+		return provider.TimedOut(err)
+	}
+	return provider.Unreachable("GitHub cannot be reached.", err)
+}
+
+func errIsTimeout(err error) bool {
+	t, ok := err.(interface{ Timeout() bool })
+	return ok && t.Timeout()
+}
+
+// answered is the fault for a status that is no success.
+func answered(status int, body []byte) error {
+	switch status {
+	case http.StatusUnauthorized:
+		return provider.Unauthorized()
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return outside("GitHub would redirect this repository: it was renamed or moved since it was connected.")
+	case http.StatusForbidden, http.StatusNotFound:
+		why := gitgateway.Explain("", string(body[:min(len(body), 4096)]))
+		if why.Code == "upstream_error" {
+			why = gitgateway.Explain("", "Repository not found")
+		}
+		return fault.New(fault.Unavailable, fault.UpstreamError, why.What, why.Next)
+	case http.StatusTooManyRequests:
+		return provider.Upstream("GitHub's rate limit for the token is used up.", nil)
+	}
+	return provider.Upstream("GitHub answered with an error (HTTP "+http.StatusText(status)+").", nil)
+}
