@@ -3,6 +3,7 @@ package main
 import (
 	"countersign/internal/provider"
 	"countersign/internal/provider/direct/lemonsqueezy"
+	"countersign/internal/provider/direct/upstash"
 	"countersign/internal/registry"
 )
 
@@ -10,5 +11,6 @@ import (
 func direct() map[registry.Key]provider.Provider {
 	return map[registry.Key]provider.Provider{
 		lemonsqueezy.Key: lemonsqueezy.New(),
+		upstash.Key:      upstash.New(),
 	}
 }

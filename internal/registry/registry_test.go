@@ -23,7 +23,7 @@ func TestCompiledEndpointsArePublicHTTPS(t *testing.T) {
 			if ep.URL == "" {
 				continue
 			}
-			u, err := url.Parse(ep.URL)
+			u, err := url.Parse(settingInHost.ReplaceAllString(ep.URL, "${1}sample$3"))
 			if err != nil || u.Scheme != "https" || u.User != nil || u.Port() != "" || u.RawQuery != "" || u.Fragment != "" || !strings.Contains(u.Hostname(), ".") {
 				t.Errorf("%s/%s: %s is not a plain public https address", k, role, ep.URL)
 			}
@@ -60,7 +60,7 @@ func TestTableIsWellFormed(t *testing.T) {
 		}
 		_, authorize := e.Endpoints[Authorize]
 		_, token := e.Endpoints[Token]
-		if authorize != token {
+		if authorize != token && !e.ServiceAccount {
 			t.Errorf("%s has one of the two endpoints a consent needs", k)
 		}
 		for _, r := range []Role{Issuer, Authorize, Register, Revoke} {
@@ -76,11 +76,33 @@ func TestTableIsWellFormed(t *testing.T) {
 				t.Errorf("%s takes a credential in %s, which belongs to HTTP", k, c.Header)
 			}
 		}
+		for _, p := range e.Parts {
+			if _, ok := e.Endpoints[p.Role]; !ok || !header.MatchString(p.Header) || strings.Count(p.Format, "{") != 1 || e.Kind != Direct {
+				t.Errorf("%s has a part that goes nowhere: %+v", k, p)
+			}
+		}
 		for name := range e.Headers {
 			if !header.MatchString(name) {
 				t.Errorf("%s sends the header %q", k, name)
 			}
 		}
+	}
+}
+
+// What a connection chooses is one label below a domain of ours, whatever it looks like.
+func TestASettingIsOneLabelOfTheHost(t *testing.T) {
+	e := Endpoint{URL: "https://{database}.upstash.io"}
+	if at, ok := e.At(map[string]string{"database": "eu2-orders-1"}); !ok || at.URL != "https://eu2-orders-1.upstash.io" {
+		t.Errorf("%+v %v", at, ok)
+	}
+	for _, label := range []string{"", "a.b", "a/b", "evil.example/", "a@b", "a:1", "A", "-a", "a-", "a b", "a#", "{database}", strings.Repeat("a", 64)} {
+		if at, ok := e.At(map[string]string{"database": label}); ok {
+			t.Errorf("%q leads to %s", label, at.URL)
+		}
+	}
+	moved := Endpoint{URL: "http://127.0.0.1:9002", Overridden: true}
+	if at, ok := moved.At(nil); !ok || at != moved {
+		t.Errorf("an operator's address: %+v %v", at, ok)
 	}
 }
 

@@ -68,6 +68,14 @@ func Trusted() Table {
 
 		// Direct runtimes: our own code, one folder each below internal/provider/direct.
 		Entry{Key: "lemonsqueezy.v1", Kind: Direct, Endpoints: mcp("https://api.lemonsqueezy.com/v1"), Credentials: bearer},
+		Entry{
+			Key: "upstash.v1", Kind: Direct, Endpoints: map[Role]Endpoint{API: {URL: "https://api.upstash.com/v2"}, Data: {URL: "https://{database}.upstash.io"}},
+			Parts: []Part{
+				{Role: Data, Header: "Authorization", Format: "Bearer {rest_token}"},
+				{Role: Data, Header: "Authorization", Format: "Bearer {read_token}", Reads: true},
+				{Role: API, Header: "Authorization", Format: "Basic {email:api_key}"},
+			},
+		},
 
 		// The practice CRM runs beside the server, on an address only the operator knows: it has none of its own. An authorization
 		// server in front of it is found by discovery.

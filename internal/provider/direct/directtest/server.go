@@ -52,6 +52,7 @@ type Server struct {
 	server   *httptest.Server
 	mu       sync.Mutex
 	armed    map[string]Mode
+	pass     map[string]int
 	journal  []Effect
 	requests []string
 	gone     chan struct{}
@@ -60,7 +61,7 @@ type Server struct {
 // Start serves until the test ends.
 func (s *Server) Start(t testing.TB) *Server {
 	t.Helper()
-	s.armed, s.gone = map[string]Mode{}, make(chan struct{})
+	s.armed, s.pass, s.gone = map[string]Mode{}, map[string]int{}, make(chan struct{})
 	s.server = httptest.NewServer(s)
 	s.URL = s.server.URL
 	t.Cleanup(func() { close(s.gone); s.server.Close() })
@@ -74,11 +75,19 @@ func (s *Server) Break(operation string, m Mode) {
 	s.armed[operation] = m
 }
 
+// BreakAfter lets so many requests of an operation pass before the one that is armed.
+func (s *Server) BreakAfter(operation string, pass int, m Mode) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.armed[operation], s.pass[operation] = m, pass
+}
+
 // Mend disarms every fault.
 func (s *Server) Mend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.armed)
+	clear(s.pass)
 }
 
 // Note writes an effect down. The vendor calls it where it applies one.
@@ -106,6 +115,10 @@ func (s *Server) take(operation string) Mode {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, operation)
+	if s.pass[operation] > 0 {
+		s.pass[operation]--
+		return ""
+	}
 	m := s.armed[operation]
 	delete(s.armed, operation)
 	return m
