@@ -39,6 +39,7 @@ type Handlers struct {
 	Catalog     *admin.Catalog
 	Connections *admin.Connections
 	Consents    *admin.Consents
+	Contexts    *admin.Contexts
 	Freezes     *admin.Freezes
 	API         *agent.API
 	Gateway     *Gateway
@@ -47,6 +48,7 @@ type Handlers struct {
 // Gateway is what a run's agent reaches with its run token.
 type Gateway struct {
 	MCP, Config, Preflight http.Handler
+	Git                    http.Handler // nil: no repositories
 }
 
 const (
@@ -171,6 +173,7 @@ func Routes(h Handlers) []Route {
 			Route{post, "/connections/:key/rename", with(identity.Manage, c.Rename)},
 			Route{post, "/connections/:key/disconnect", with(identity.Manage, c.Disconnect)},
 			Route{post, "/connections/:key/retire", with(identity.Manage, c.Retire)},
+			Route{post, "/connections/:key/meaning", with(identity.Manage, c.SaveMeaning)},
 		)
 	}
 	if c := h.Consents; c != nil {
@@ -179,6 +182,16 @@ func Routes(h Handlers) []Route {
 			Route{post, "/connections/:key/consent", with(identity.Manage, c.Start)},
 			Route{get, consent.CallbackPath, with(identity.Manage, c.Callback)},
 			Route{get, consent.DocumentPath, plain(c.Document())},
+		)
+	}
+	if c := h.Contexts; c != nil {
+		add(
+			Route{get, "/context", with(identity.View, c.Show)},
+			Route{post, "/context", with(identity.Manage, c.Save)},
+			Route{post, "/context/check", with(identity.Manage, c.Check)},
+			Route{get, "/context/export", with(identity.View, c.Export)},
+			Route{get, "/context/revisions/:revision", with(identity.View, c.Revision)},
+			Route{post, "/context/revisions/:revision/restore", with(identity.Manage, c.Restore)},
 		)
 	}
 	if a := h.API; a != nil {
@@ -200,6 +213,9 @@ func Routes(h Handlers) []Route {
 			Route{get, "/gateway/config", runToken(g.Config)},
 			Route{get, "/gateway/preflight", runToken(g.Preflight)},
 		)
+		if g.Git != nil {
+			add(Route{Any, agent.GitPrefix + "*", runToken(g.Git)})
+		}
 	}
 	return routes
 }

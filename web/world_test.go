@@ -124,8 +124,9 @@ func (s *site) handlers(origin string) web.Handlers {
 		Catalog:  &admin.Catalog{Releases: releases, Read: connections, Registry: registry.Trusted()},
 		Connections: &admin.Connections{
 			Service: s.installations(), Vault: credential.NewVault(keys, s.Credentials), Trail: trail,
-			Profiles: s.Profiles, Actions: s.Actions,
+			Profiles: s.Profiles, Actions: s.Actions, Contexts: db.Contexts{DB: s.DB},
 		},
+		Contexts: &admin.Contexts{Store: db.Contexts{DB: s.DB}, Connections: connections, Profiles: s.Profiles},
 		Actions: inbox,
 		Runs:    &admin.Runs{Store: s.Runs, Actions: inbox, Observed: connections},
 		API: &agent.API{

@@ -39,6 +39,7 @@ type cli struct {
 	User       userCommand       `cmd:"" help:"Add people."`
 	Token      tokenCommand      `cmd:"" help:"Create service tokens."`
 	Catalog    catalogCommand    `cmd:"" help:"Check, compare, publish and list the catalog."`
+	Context    contextCommand    `cmd:"" help:"Pull and push preferences.toml, for people who keep it in Git."`
 	Audit      auditCommand      `cmd:"" help:"Verify audit trails."`
 	Key        keyCommand        `cmd:"" help:"Rotate the encryption keys."`
 	Backup     backupCommand     `cmd:"" help:"Copy the embedded database of a stopped server to a file."`

@@ -17,6 +17,7 @@ import (
 	"countersign/internal/installation"
 	"countersign/internal/people"
 	"countersign/internal/policy"
+	"countersign/internal/preferences"
 	"countersign/internal/profile"
 	"countersign/internal/run"
 	"countersign/internal/secret"
@@ -176,7 +177,10 @@ func (s *seeding) complete(ctx context.Context) error {
 		return err
 	}
 	s.facts.Connections = []sandboxConnection{{Key: key.String(), Integration: "sandbox-crm"}}
-	return s.profiles(ctx, key)
+	if err := s.profiles(ctx, key); err != nil {
+		return err
+	}
+	return s.context(ctx, key)
 }
 
 func (s *seeding) token(ctx context.Context) error {
@@ -237,6 +241,30 @@ func (s *seeding) profiles(ctx context.Context, key connector.Key) error {
 		}
 	}
 	return nil
+}
+
+// context says what the connection means, for people to look at and change.
+func (s *seeding) context(ctx context.Context, key connector.Key) error {
+	now, err := s.app.contexts.Context(ctx, s.owner.Org)
+	if err != nil || now.Number > 0 {
+		return err
+	}
+	text := "# What connections mean in this sandbox, in words that agents are told. They grant nothing.\n" + preferences.Nothing + `
+[connectors.` + key.String() + `]
+purpose = "The customers of a shop: contacts, deals, notes and refunds. It is a practice service; nothing in it is real."
+avoid = ["Refunding the same order twice"]
+
+[connectors.` + key.String() + `.vocabulary]
+deal = "A quote that was sent to a contact"
+
+[departments.support.connectors.` + key.String() + `]
+meaning = "Where a customer is looked up before anybody answers them."
+
+[workflows.refund]
+uses = ["` + key.String() + `"]
+`
+	_, err = s.app.contexts.SaveContext(ctx, preferences.Edition{Org: s.owner.Org, Text: text, How: preferences.Pushed, By: audit.Operator})
+	return err
 }
 
 // greeting is what a person at the terminal needs next.

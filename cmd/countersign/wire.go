@@ -23,11 +23,14 @@ import (
 	"countersign/internal/dispatch"
 	"countersign/internal/fault"
 	"countersign/internal/gateway"
+	"countersign/internal/gitgateway"
 	"countersign/internal/identity"
 	"countersign/internal/installation"
 	"countersign/internal/people"
+	"countersign/internal/preferences"
 	"countersign/internal/profile"
 	"countersign/internal/provider"
+	"countersign/internal/provider/github"
 	"countersign/internal/provider/hosted"
 	"countersign/internal/reach"
 	"countersign/internal/reconcile"
@@ -44,6 +47,7 @@ import (
 // How often the background loops turn.
 const (
 	sealEvery  = 500 * time.Millisecond // how far the audit chain may trail behind the entries
+	packsEvery = time.Hour              // packs of pushes that ended long ago
 	sweepEvery = 5 * time.Minute        // sessions that are over, sign-in attempts that no longer count
 )
 
@@ -54,6 +58,7 @@ type wiring struct {
 	registry  registry.Table
 	publicURL string
 	listen    string
+	mirrors   string // a folder of this replica for copies of repositories
 	log       *slog.Logger
 	seeded    *atomic.Bool // what must be there before the first request is there
 }
@@ -65,6 +70,7 @@ type app struct {
 	people      db.People
 	tokens      servicetoken.Store
 	profiles    profile.Store
+	contexts    preferences.Store
 	releases    db.Releases
 	connections *installation.Connections
 
@@ -76,6 +82,7 @@ type app struct {
 	lines    *reach.Lines
 	chain    db.Audit
 	sessions db.Sessions
+	packs    db.Git
 	keys     *secret.Keyset
 	log      *slog.Logger
 	endLoops context.CancelFunc
@@ -85,19 +92,20 @@ type app struct {
 // wire puts the parts together. It is the only place that knows all of them.
 func wire(w wiring) (*app, error) {
 	a := &app{
-		people: db.People{DB: w.db}, tokens: db.ServiceTokens{DB: w.db}, profiles: db.Profiles{DB: w.db}, releases: db.NewReleases(w.db, w.registry),
-		registry: w.registry, recorder: w.db.NewRecorder(w.log), chain: db.Audit{DB: w.db}, sessions: db.Sessions{DB: w.db}, keys: w.keys, log: w.log,
+		people: db.People{DB: w.db}, tokens: db.ServiceTokens{DB: w.db}, profiles: db.Profiles{DB: w.db}, contexts: db.Contexts{DB: w.db}, releases: db.NewReleases(w.db, w.registry),
+		registry: w.registry, recorder: w.db.NewRecorder(w.log), chain: db.Audit{DB: w.db}, sessions: db.Sessions{DB: w.db}, packs: db.Git{DB: w.db}, keys: w.keys, log: w.log,
 	}
 	var (
 		actions     = db.Actions{DB: w.db}
 		runs        = db.Runs{DB: w.db}
 		connections = db.Connections{DB: w.db}
 		credentials = db.Credentials{DB: w.db}
-		contexts    = db.Contexts{DB: w.db}
 		vault       = credential.NewVault(w.keys, credentials)
 	)
 	a.memory = db.NewCapabilities(runs, w.log)
-	a.lines = reach.New(a.releases, w.registry, vault, map[registry.Kind]provider.Provider{registry.Hosted: hosted.New(version())}).Directly(direct())
+	a.lines = reach.New(a.releases, w.registry, vault, map[registry.Kind]provider.Provider{
+		registry.Hosted: hosted.New(version()), github.Kind: &github.Provider{Packs: db.Git{DB: w.db}, Pins: db.Git{DB: w.db}},
+	}).Directly(direct())
 	consents := db.Consents{DB: w.db}
 	a.lines.Keeping(&consent.Keeper{Store: consents, Directory: consents, Registry: w.registry, Keys: w.keys, Log: w.log})
 	a.connections = &installation.Connections{
@@ -115,6 +123,7 @@ func wire(w wiring) (*app, error) {
 	}
 	a.gateway = gateway.New(gateway.Config{
 		Lines: a.lines, Actions: actions, Dispatch: dispatcher, Recorder: a.recorder, Observer: a.connections, PublicURL: w.publicURL, Log: w.log,
+		Git:  gateway.Git{Packs: db.Git{DB: w.db}, Mirrors: &gitgateway.Mirrors{Dir: w.mirrors}},
 		Room: room{actions, runs, db.Profiles{DB: w.db}},
 	})
 	https := strings.HasPrefix(w.publicURL, "https://")
@@ -137,17 +146,18 @@ func wire(w wiring) (*app, error) {
 		Audit:    &admin.Audit{Trail: a.chain, Verifier: chainVerifier{a.chain, w.keys}},
 		Catalog:  &admin.Catalog{Releases: a.releases, Read: connections, Registry: w.registry},
 		Connections: &admin.Connections{
-			Service: a.connections, Desk: desk, People: a.people, Vault: vault, Trail: a.chain, Profiles: a.profiles, Actions: actions,
+			Service: a.connections, Desk: desk, People: a.people, Vault: vault, Trail: a.chain, Profiles: a.profiles, Actions: actions, Contexts: a.contexts,
 		},
 		Consents: &admin.Consents{Desk: desk, Service: a.connections},
 		Actions:  inbox,
 		Freezes:  &admin.Freezes{Freezer: actions},
+		Contexts: &admin.Contexts{Store: a.contexts, Connections: connections, Profiles: a.profiles},
 		Runs:     &admin.Runs{Store: runs, Actions: inbox, Observed: connections},
 		Releases: &admin.Releases{Store: a.releases},
 		Profiles: &admin.Profiles{Store: a.profiles, Connections: connections, Groups: db.Groups{DB: w.db}, Releases: a.releases},
 		Groups:   &admin.Groups{Store: db.Groups{DB: w.db}, Directory: a.people, Profiles: a.profiles},
 		API:      &agent.API{Tokens: a.tokens, Runs: runs, Actions: actions, Connections: connections, Trail: a.chain, PublicURL: w.publicURL},
-		Gateway:  &web.Gateway{MCP: agent.NewMCP(a.memory, a.gateway, version(), agent.WithContext(contexts, a.profiles)), Config: agent.NewConfig(a.memory, w.publicURL), Preflight: agent.NewPreflight(a.memory, a.gateway)},
+		Gateway:  &web.Gateway{MCP: agent.NewMCP(a.memory, a.gateway, version(), agent.WithContext(a.contexts, a.profiles)), Config: agent.NewConfig(a.memory, w.publicURL), Preflight: agent.NewPreflight(a.memory, a.gateway), Git: agent.NewGit(a.memory, a.gateway)},
 	})
 	return a, err
 }
@@ -193,6 +203,7 @@ func (a *app) start(ctx context.Context) error {
 		var all sync.WaitGroup
 		all.Go(func() { a.every(loop, sealEvery, "the audit chain is not sealed; entries are kept and wait", a.seal) })
 		all.Go(func() { a.every(loop, sweepEvery, "old sessions are not removed", a.sessions.Sweep) })
+		all.Go(func() { a.every(loop, packsEvery, "packs that nothing waits for are not removed", a.packs.Sweep) })
 		all.Go(func() { a.memory.Listen(loop) })
 		all.Wait()
 	}()

@@ -100,7 +100,7 @@ func crmView() views.ConnectionView {
 			history(audit.ConnectionTested, audit.Actor{Kind: audit.ByPerson, Name: "Ines Duarte"}, -27*24*time.Hour, "ok", "true"),
 			history(audit.ConnectionInstalled, audit.Actor{Kind: audit.ByPerson, Name: "Ines Duarte"}, -27*24*time.Hour, "integration", "sandbox-crm", "release", string(built().Digest()), "auth", "token"),
 		},
-		UsedBy: []string{"engineering", "support"}, Waiting: 2, Now: now, MayManage: true,
+		UsedBy: []string{"engineering", "support"}, Waiting: 2, Now: now, MayManage: true, Meaning: meaningOf(c.Key),
 	}
 }
 
@@ -151,6 +151,18 @@ func connectionPages() []Entry {
 			v.Error, v.Next = "Not saved. Somebody else changed this connection while you read.", "Read the page as it is now and decide again."
 		}),
 		draw("member", func(v *views.ConnectionView) { v.MayManage, v.ShowHistory = false, false }),
+		draw("nothing said", func(v *views.ConnectionView) { v.Meaning = &views.MeaningView{} }),
+		draw("meaning refused", func(v *views.ConnectionView) {
+			v.Meaning.Form.Vocabulary, v.Meaning.Errors = "deal", map[string]string{"vocabulary": "“deal” is not “name = text”."}
+			v.Meaning.Error, v.Meaning.Next = "Somebody else saved preferences.toml while you wrote. Nothing was saved.", "Read the page as it is now and decide again."
+		}),
+		draw("meaning of several lines", func(v *views.ConnectionView) {
+			v.Meaning.Unwritable = true
+			v.Meaning.Connector.Avoid = []string{"Haste,\nand the rest of it", "</li><script>alert(3)</script>\u202e"}
+		}),
+		draw("meaning unread", func(v *views.ConnectionView) {
+			*v.Meaning = views.MeaningView{Unread: "Line 1: The version is 4; this is version = 3, a number without quotes."}
+		}),
 		draw("unavailable", func(v *views.ConnectionView) {
 			v.Manifest.Name, v.Manifest.Resources, v.Tools = "", nil, nil
 			v.Unavailable = "This server no longer accepts the catalog entry this connection was installed from. Install it again from the present catalog, and retire this one."

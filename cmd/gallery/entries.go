@@ -33,6 +33,7 @@ var groups = [][]Entry{
 	actionPages(),
 	runPages(),
 	profilePages(),
+	contextPages(),
 	auditPages(),
 	releasePages(),
 	peoplePages(),

@@ -1,5 +1,6 @@
 // Progressive enhancement only: every page reads and posts without this file. It never builds HTML from strings, never decides
-// anything, and never changes a value a person has set, with one stated exception (the radio that says whether a tool list is meant).
+// anything, and never changes a value a person has set, with two stated exceptions (the radio that says whether a tool list is meant, and
+// a text that a chosen file replaces).
 "use strict";
 (() => {
   // Ticking a tool means "only the ticked ones"; picking another mode means "every tool this mode allows" again.
@@ -89,6 +90,25 @@
       () => { button.lastChild.textContent = "Select and copy by hand"; },
     );
   });
+
+  // A file a person chooses fills a text, as if it had been pasted. Without this they paste it.
+  for (const input of document.querySelectorAll("input[type=file][data-fills]")) {
+    input.parentElement.hidden = false;
+    input.addEventListener("change", async () => {
+      const [file] = input.files;
+      const text = document.getElementById(input.dataset.fills);
+      if (!file || !text) return;
+      if (file.size > Number(input.dataset.most)) {
+        text.setCustomValidity(`The file has ${file.size} bytes; it may have ${input.dataset.most}.`);
+        text.reportValidity();
+        text.setCustomValidity("");
+      } else {
+        text.value = await file.text();
+        text.dispatchEvent(new Event("input", { bubbles: true }));
+      }
+      input.value = "";
+    });
+  }
 
   // A toast stays until the next action.
   document.addEventListener("htmx:before:request", (event) => {

@@ -64,6 +64,7 @@ func navigation(v Viewer) []group {
 			{"catalog", "Catalog", "/catalog", "catalog"},
 			{"connections", "Connections", "/connections", "conn"},
 			{"profiles", "Profiles", "/profiles", "profile"},
+			{"context", "Context", "/context", "context"},
 		}},
 		{"nav-back", "Look back", []entry{
 			{"runs", "Runs", "/runs", "run"},

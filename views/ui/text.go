@@ -84,3 +84,16 @@ func ASCII(s string) string {
 func escape(r rune) string {
 	return `\u` + strconv.FormatInt(int64(r)|0x10000, 16)[1:]
 }
+
+// Lines draws a whole text line by line, marks in place, for a frame that folds nothing and marks no ends.
+func Lines(s string) templ.Component {
+	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+		var b strings.Builder
+		for _, line := range splitLines(s) {
+			pieces, _ := render(line, false)
+			b.WriteString(strings.Join(pieces, "") + "\n")
+		}
+		_, err := io.WriteString(w, b.String())
+		return err
+	})
+}

@@ -67,6 +67,9 @@ func (p *Connections) fill(r *Request, v *views.ConnectionView) (err error) {
 			return err
 		}
 	}
+	if err := p.meaning(r, v); err != nil {
+		return err
+	}
 	return p.uses(r, v)
 }
 

@@ -11,6 +11,7 @@ import (
 	"countersign/internal/identity"
 	"countersign/internal/installation"
 	"countersign/internal/people"
+	"countersign/internal/preferences"
 	"countersign/internal/profile"
 	"countersign/views"
 )
@@ -24,6 +25,7 @@ type Connections struct {
 	Trail    audit.Reader
 	Profiles profile.Store
 	Actions  action.Reader
+	Contexts preferences.Store // what connections mean; nil: nothing is said of them
 }
 
 // List is every connection of the organization.

@@ -42,7 +42,7 @@ func mainPages(s *server, action, run string) map[string]string {
 	return map[string]string{
 		"overview": "/", "catalog": "/catalog", "integration": "/catalog/sandbox-crm", "install": "/connections/new/sandbox-crm", "connections": "/connections",
 		"connection": "/connections/" + s.sandbox.Connections[0].Key, "inbox": "/actions", "action": "/actions/" + action, "runs": "/runs", "run": "/runs/" + run,
-		"profiles": "/profiles", "profile": "/profiles/support", "people": "/people", "tokens": "/tokens", "audit": "/audit", "releases": "/releases", "settings": "/settings",
+		"context": "/context", "revision": "/context/revisions/1", "profiles": "/profiles", "profile": "/profiles/support", "people": "/people", "tokens": "/tokens", "audit": "/audit", "releases": "/releases", "settings": "/settings",
 	}
 }
 

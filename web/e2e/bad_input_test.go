@@ -81,9 +81,21 @@ func (sc *scene) furnish(t *testing.T, w *wire, profile, key, token, email strin
 	action := run.connects(t, eras[0]).stages(t, key+"__notes_add", `{"contact_id":"c_1001","text":"of `+profile+`"}`)
 	return things{token: token, run: run, at: map[string]string{
 		"/people/": first(t, w.get(t, "/people").body, `/people/(per_[a-z0-9]+)`), "/tokens/": first(t, w.get(t, "/tokens").body, `/tokens/([^/"]+)/revoke`),
-		"/profiles/": profile, "/connections/": key, "/actions/": action, "/runs/": run.ID, "/api/v1/runs/": run.ID,
+		"/profiles/": profile, "/context/revisions/": sc.writes(t, w), "/connections/": key, "/actions/": action, "/runs/": run.ID, "/api/v1/runs/": run.ID,
 		"/releases/": first(t, w.get(t, "/releases").body, `/releases/([a-z0-9:]+)`), "/api/v1/actions/": action,
 	}}
+}
+
+// writes makes sure that there is a context, and returns its first revision.
+func (sc *scene) writes(t *testing.T, w *wire) string {
+	t.Helper()
+	if hidden(t, w.get(t, "/context").body, "base") != "0" {
+		return "1"
+	}
+	if got := w.form(t, "/context", url.Values{"base": {"0"}, "text": {"version = 3\n# written\n"}}); got.status != http.StatusSeeOther {
+		t.Fatalf("a context: %d %s", got.status, plainText(got.body))
+	}
+	return "1"
 }
 
 // hidden is the value of a hidden field.
@@ -192,43 +204,47 @@ func lacks(_ *wire, r web.Route) bool {
 
 // refusedForms are what each form must refuse although it is text and of the right size. A form that has no field has nothing to refuse.
 var refusedForms = map[string][]url.Values{
-	"/sign-in":                      {{}, {"email": {"nobody@nowhere.example"}, "password": {"x"}}, {"email": {strings.Repeat("a", 5000)}, "password": {"x"}}},
-	"/sign-out":                     nil,
-	"/join/:link":                   {{}, {"name": {"x"}, "password": {"a password of many words"}}},
-	"/profiles":                     {{}, {"name": {"Upper Case"}, "budget": {"5"}}, {"name": {"new"}, "budget": {"many"}}, {"name": {"new"}, "budget": {"-1"}}, {"name": {"new"}, "budget": {"5"}, "use": {"no-such-aaaaaa"}}, {"name": {"support"}, "budget": {"5"}, "version": {"0"}}},
-	"/profiles/:name":               {{}, {"version": {"1"}, "budget": {"99999999999999999999"}}, {"version": {"1"}, "budget": {"5"}, "use": {"x"}}, {"version": {"77"}, "budget": {"5"}}},
-	"/profiles/:name/remove":        nil,
-	"/actions/:id/approve":          {{}, {"args_digest": {"0000"}, "version": {"1"}}, {"version": {"x"}}},
-	"/actions/:id/deny":             {{}, {"args_digest": {"0000"}, "version": {"1"}, "reason": {"no"}}, {"reason": {strings.Repeat("r", 100_000)}}},
-	"/actions/:id/cancel":           {{"version": {"99"}}},
-	"/actions/:id/settle":           {{}, {"answer": {"perhaps"}, "reason": {"x"}}, {"answer": {"applied"}, "reason": {"it is not even sent"}, "version": {"1"}}},
-	"/runs/:id/end":                 nil,
-	"/audit/verify":                 nil,
-	"/people":                       {{}, {"email": {"no address"}, "roles": {"member"}, "with": {"link"}}, {"email": {"x@y.example"}, "roles": {"emperor"}, "with": {"link"}}, {"email": {"x@y.example"}, "with": {"link"}}, {"email": {"x@y.example"}, "roles": {"member"}, "with": {"password"}, "password": {"short"}}, {"email": {"admin@sandbox.test"}, "roles": {"member"}, "with": {"link"}}, {"email": {"owner@beyond.example"}, "roles": {"member"}, "with": {"link"}}},
-	"/people/:id/roles":             {{}, {"roles": {"emperor"}}, {"roles": {"owner", "emperor"}}},
-	"/people/:id/deactivate":        nil,
-	"/people/:id/reactivate":        nil,
-	"/people/:id/link":              nil,
-	"/tokens":                       {{}, {"name": {"x"}, "days": {"0"}, "scopes": {"runs:write"}}, {"name": {"x"}, "days": {"1e3"}, "scopes": {"runs:write"}}, {"name": {"x"}, "days": {"5"}}, {"name": {"x"}, "days": {"5"}, "scopes": {"actions:approve"}}},
-	"/tokens/:id/revoke":            nil,
-	"/settings/theme":               {{"theme": {"plaid"}}},
-	"/settings/password":            {{}, {"current": {"wrong"}, "password": {"a password of many words"}}},
-	"/connections/new/:integration": {{}, {"form": {"x"}, "contract": {"token"}, "name": {"x"}}, {"form": {"x"}, "contract": {"oauth9"}, "name": {"x"}, "api_key": {"k"}}, {"contract": {"token"}, "name": {strings.Repeat("n", 5000)}, "api_key": {"k"}}},
-	"/connections/:key/access":      {{}, {"version": {"x"}, "mode": {"read_only"}}, {"version": {"1"}, "mode": {"god"}}, {"version": {"999"}, "mode": {"read_only"}}, {"mode": {"ask_user_on_write"}, "tools_supplied": {"1"}, "tools": {"no_such_tool"}}},
-	"/connections/:key/accept":      {{}, {"tool": {"contacts_get"}, "digest": {"00"}, "version": {"1"}}},
-	"/connections/:key/credential":  {{}, {"api_key": {""}}},
-	"/connections/:key/test":        nil,
-	"/connections/:key/consent":     {{}, {"client_id": {"two words"}}, {"grant": {"no-such"}}},
-	"/connections/:key/rename":      {{}, {"name": {""}, "version": {"1"}}, {"name": {"x"}, "version": {"999"}}},
-	"/connections/:key/disconnect":  {{}, {"version": {"999"}}},
-	"/connections/:key/retire":      {{}, {"version": {"999"}}},
-	"/actions/batch/approve":        {{}, {"member": {"no-such-thing"}}, {"connection": {"x"}, "tool": {"refund_issue"}, "member": {"act_x 1 0000"}}},
-	"/actions/batch/deny":           {{}, {"member": {"no-such-thing"}, "reason": {"no"}}, {"connection": {"x"}, "tool": {"refund_issue"}, "member": {"act_x 1 0000"}, "reason": {"no"}}},
-	"/actions/:id/look-ups":         {{}, {"look_up": {"first"}}, {"look_up": {"99"}}, {"look_up": {"-1"}}},
-	"/freezes":                      {{}, {"scope": {"organization"}}, {"scope": {"planet"}, "reason": {"x"}}, {"scope": {"connection"}, "key": {"no-such-aaaaaa"}, "reason": {"x"}}, {"scope": {"profile"}, "key": {"theirs"}, "reason": {"x"}}},
-	"/freezes/:id/lift":             {{}},
-	"/people/groups":                {{}, {"name": {"Upper Case"}, "members": {"x"}}, {"name": {"finance"}, "members": {"per_nobody"}}, {"name": {"finance"}, "version": {"77"}}},
-	"/people/groups/remove":         {{}, {"name": {"no-such"}, "version": {"1"}}},
+	"/sign-in":                             {{}, {"email": {"nobody@nowhere.example"}, "password": {"x"}}, {"email": {strings.Repeat("a", 5000)}, "password": {"x"}}},
+	"/sign-out":                            nil,
+	"/join/:link":                          {{}, {"name": {"x"}, "password": {"a password of many words"}}},
+	"/profiles":                            {{}, {"name": {"Upper Case"}, "budget": {"5"}}, {"name": {"new"}, "budget": {"many"}}, {"name": {"new"}, "budget": {"-1"}}, {"name": {"new"}, "budget": {"5"}, "use": {"no-such-aaaaaa"}}, {"name": {"support"}, "budget": {"5"}, "version": {"0"}}},
+	"/profiles/:name":                      {{}, {"version": {"1"}, "budget": {"99999999999999999999"}}, {"version": {"1"}, "budget": {"5"}, "use": {"x"}}, {"version": {"77"}, "budget": {"5"}}},
+	"/profiles/:name/remove":               nil,
+	"/actions/:id/approve":                 {{}, {"args_digest": {"0000"}, "version": {"1"}}, {"version": {"x"}}},
+	"/actions/:id/deny":                    {{}, {"args_digest": {"0000"}, "version": {"1"}, "reason": {"no"}}, {"reason": {strings.Repeat("r", 100_000)}}},
+	"/actions/:id/cancel":                  {{"version": {"99"}}},
+	"/actions/:id/settle":                  {{}, {"answer": {"perhaps"}, "reason": {"x"}}, {"answer": {"applied"}, "reason": {"it is not even sent"}, "version": {"1"}}},
+	"/runs/:id/end":                        nil,
+	"/audit/verify":                        nil,
+	"/people":                              {{}, {"email": {"no address"}, "roles": {"member"}, "with": {"link"}}, {"email": {"x@y.example"}, "roles": {"emperor"}, "with": {"link"}}, {"email": {"x@y.example"}, "with": {"link"}}, {"email": {"x@y.example"}, "roles": {"member"}, "with": {"password"}, "password": {"short"}}, {"email": {"admin@sandbox.test"}, "roles": {"member"}, "with": {"link"}}, {"email": {"owner@beyond.example"}, "roles": {"member"}, "with": {"link"}}},
+	"/people/:id/roles":                    {{}, {"roles": {"emperor"}}, {"roles": {"owner", "emperor"}}},
+	"/people/:id/deactivate":               nil,
+	"/people/:id/reactivate":               nil,
+	"/people/:id/link":                     nil,
+	"/tokens":                              {{}, {"name": {"x"}, "days": {"0"}, "scopes": {"runs:write"}}, {"name": {"x"}, "days": {"1e3"}, "scopes": {"runs:write"}}, {"name": {"x"}, "days": {"5"}}, {"name": {"x"}, "days": {"5"}, "scopes": {"actions:approve"}}},
+	"/tokens/:id/revoke":                   nil,
+	"/settings/theme":                      {{"theme": {"plaid"}}},
+	"/settings/password":                   {{}, {"current": {"wrong"}, "password": {"a password of many words"}}},
+	"/connections/new/:integration":        {{}, {"form": {"x"}, "contract": {"token"}, "name": {"x"}}, {"form": {"x"}, "contract": {"oauth9"}, "name": {"x"}, "api_key": {"k"}}, {"contract": {"token"}, "name": {strings.Repeat("n", 5000)}, "api_key": {"k"}}},
+	"/connections/:key/access":             {{}, {"version": {"x"}, "mode": {"read_only"}}, {"version": {"1"}, "mode": {"god"}}, {"version": {"999"}, "mode": {"read_only"}}, {"mode": {"ask_user_on_write"}, "tools_supplied": {"1"}, "tools": {"no_such_tool"}}},
+	"/connections/:key/accept":             {{}, {"tool": {"contacts_get"}, "digest": {"00"}, "version": {"1"}}},
+	"/connections/:key/credential":         {{}, {"api_key": {""}}},
+	"/connections/:key/test":               nil,
+	"/connections/:key/consent":            {{}, {"client_id": {"two words"}}, {"grant": {"no-such"}}},
+	"/connections/:key/rename":             {{}, {"name": {""}, "version": {"1"}}, {"name": {"x"}, "version": {"999"}}},
+	"/connections/:key/disconnect":         {{}, {"version": {"999"}}},
+	"/connections/:key/retire":             {{}, {"version": {"999"}}},
+	"/connections/:key/meaning":            {{}, {"base": {"77"}, "purpose": {"x"}}, {"base": {"1"}, "vocabulary": {"no sign"}}, {"base": {"1"}, "avoid": {strings.Repeat("x", 5000)}}, {"base": {"1"}, "purpose": {"a\u202eb"}}},
+	"/context":                             {{}, {"base": {"1"}, "text": {"version = 2"}}, {"base": {"77"}, "text": {"version = 3"}}, {"base": {"x"}, "text": {"version = 3"}}, {"base": {"1"}, "text": {"version = 3\n#" + strings.Repeat("x", 200_000)}}, {"base": {"1"}, "text": {"version = 3\nx = " + strings.Repeat("[", 10_000)}}},
+	"/context/check":                       {{}, {"text": {"version = 2"}}, {"text": {strings.Repeat("[", 10_000)}}},
+	"/context/revisions/:revision/restore": {{}, {"base": {"77"}}, {"base": {"-1"}}},
+	"/actions/batch/approve":               {{}, {"member": {"no-such-thing"}}, {"connection": {"x"}, "tool": {"refund_issue"}, "member": {"act_x 1 0000"}}},
+	"/actions/batch/deny":                  {{}, {"member": {"no-such-thing"}, "reason": {"no"}}, {"connection": {"x"}, "tool": {"refund_issue"}, "member": {"act_x 1 0000"}, "reason": {"no"}}},
+	"/actions/:id/look-ups":                {{}, {"look_up": {"first"}}, {"look_up": {"99"}}, {"look_up": {"-1"}}},
+	"/freezes":                             {{}, {"scope": {"organization"}}, {"scope": {"planet"}, "reason": {"x"}}, {"scope": {"connection"}, "key": {"no-such-aaaaaa"}, "reason": {"x"}}, {"scope": {"profile"}, "key": {"theirs"}, "reason": {"x"}}},
+	"/freezes/:id/lift":                    {{}},
+	"/people/groups":                       {{}, {"name": {"Upper Case"}, "members": {"x"}}, {"name": {"finance"}, "members": {"per_nobody"}}, {"name": {"finance"}, "version": {"77"}}},
+	"/people/groups/remove":                {{}, {"name": {"no-such"}, "version": {"1"}}},
 }
 
 func (sc *scene) posts(t *testing.T, r web.Route) {
