@@ -48,6 +48,22 @@ func TestAKeyIsNeverUsedAgain(t *testing.T) {
 	}
 }
 
+// One form makes one connection, even when it is sent by somebody of another organization: that is an answer and no defect of ours.
+func TestAFormMakesOneConnectionWhoeverSendsIt(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, policy.AskUserOnWrite)
+	for _, org := range []identity.OrgID{s.org, s.other} {
+		c := s.connection
+		c.Org, c.Key = org, "mail-cccccc"
+		_, err := s.connections.Install(t.Context(), c, nil, s.entry(org, audit.ConnectionInstalled, string(c.Key)))
+		refused(t, err, fault.CodeConflict)
+		says(t, err, "made a connection already")
+	}
+	if n := value[int](s, `SELECT count(*) FROM connections`); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+}
+
 func TestWhatCannotBeAuditedIsNotDone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)

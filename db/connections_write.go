@@ -27,6 +27,9 @@ func (s Connections) Install(ctx context.Context, c installation.Connection, sea
 		if violates(err, "connections_key_unique") {
 			return fault.New(fault.Conflict, fault.CodeConflict, "The key “"+c.Key.String()+"” was used before; a key is never used again.", "Install it again: the next key will be another.")
 		}
+		if violates(err, "connections_pkey") { // the same form, of whichever organization: its first press is found by whoever may see it
+			return fault.New(fault.Conflict, fault.CodeConflict, "This form has made a connection already.", "Open the integration's page and start again.")
+		}
 		if err != nil {
 			return err
 		}
