@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,12 +100,17 @@ func (r agentRuntime) action(t *testing.T, id string) staged {
 	return a
 }
 
-// settles waits until an action is in a state.
+// endStates are those that nothing follows.
+var endStates = []string{"succeeded", "failed", "denied", "expired", "cancelled", "closed_unknown"}
+
+// settles waits until an action is in a state; one that has ended otherwise is not waited for.
 func (r agentRuntime) settles(t *testing.T, id, state string) staged {
 	t.Helper()
 	var a staged
 	eventually(t, id+" is "+state, func() bool {
-		a = r.action(t, id)
+		if a = r.action(t, id); a.State != state && slices.Contains(endStates, a.State) {
+			t.Fatalf("%s ended as %s, not %s: %+v", id, a.State, state, a)
+		}
 		return a.State == state
 	})
 	return a
