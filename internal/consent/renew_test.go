@@ -15,6 +15,8 @@ import (
 	"countersign/internal/fault"
 	"countersign/internal/installation"
 	"countersign/internal/provider"
+	"countersign/internal/registry"
+	"countersign/internal/secret"
 )
 
 // expired ends the access token, here and there, as an hour would.
@@ -173,6 +175,58 @@ func TestWhatEndsAConsentIsSaidOnce(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An authorization server that the registry moved since is not asked with the old tokens: a person has to see it first.
+func TestAServerThatTheRegistryMoved(t *testing.T) {
+	w := newWorldOf(t, "asana.v1", "client = \"registered\"\nclient_steps = [\"Enter {redirect_uri} there.\"]")
+	w.server.Rule(func(r *consenttest.Rules) { r.Known = map[string]string{"ours": "key"} })
+	d := w.leave(consent.Leave{Entered: consent.Entered{ID: "ours", Secret: secret.New("key")}})
+	_, err := w.receive(w.visit(d.URL))
+	w.must(err)
+	w.expired()
+	w.must(w.read(w.first))
+	w.expired()
+	w.table = w.moved("asana.v1", map[registry.Role]string{
+		registry.MCP: w.server.MCP(), registry.Authorize: w.server.URL + "/authorize", registry.Token: w.server.URL + "/elsewhere/token", registry.Revoke: w.server.URL + "/revoke",
+	})
+	if err := w.read(w.replica()); !fault.Is(err, fault.NeedsConsent) || !strings.Contains(err.Error(), "at another address") {
+		t.Errorf("got %v", err)
+	}
+	if n := len(w.server.Journal("refresh")); n != 1 {
+		t.Errorf("tokens were sent to the new address, or again: %d", n)
+	}
+}
+
+// A service that refuses even what was just renewed ends the consent; it is not renewed again and again.
+func TestAServiceThatRefusesEveryToken(t *testing.T) {
+	w := newWorld(t, "")
+	w.consents()
+	w.must(w.read(w.first))
+	w.server.Rule(func(r *consenttest.Rules) { r.Refuses = true })
+	for range 3 {
+		if err := w.read(w.first); !fault.Is(err, fault.NeedsConsent) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if n := len(w.server.Journal("refresh")); n != 1 || w.connection().State != installation.NeedsConsent {
+		t.Errorf("renewed %d times, and the connection is %s", n, w.connection().State)
+	}
+}
+
+// Whoever has a line is about to send: the token is renewed when the line is opened, which for an action is before it is claimed.
+func TestALineIsOpenedWithATokenThatLasts(t *testing.T) {
+	w := newWorld(t, "")
+	w.consents()
+	w.sql("UPDATE consents SET expires_at = clock_timestamp() + interval '60 seconds', issued_at = clock_timestamp() - interval '1 hour'")
+	_, err := w.first.lines.Open(t.Context(), w.connection())
+	w.must(err)
+	if n := len(w.server.Journal("refresh")); n != 1 || len(w.server.Journal("call")) != 0 {
+		t.Errorf("renewed %d times before %d calls", n, len(w.server.Journal("call")))
+	}
+	if left := time.Until(*w.held().Expires); left < 30*time.Minute {
+		t.Errorf("the token lasts %s", left)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"countersign/internal/consent/consenttest"
 	"countersign/internal/fault"
 	"countersign/internal/installation"
+	"countersign/internal/manifest"
 	"countersign/internal/policy"
 	"countersign/internal/provider"
 	"countersign/internal/secret"
@@ -42,6 +43,9 @@ func TestMoreIsAskedForWhenSomebodyChoosesIt(t *testing.T) {
 		t.Errorf("the minimum is %q", got)
 	}
 	w.consents()
+	if c := (installation.Tool{Listed: true, Lacks: []manifest.Grant{{Title: "Change contacts"}}}).Candidate(); c.Eligible(policy.AccessFull) {
+		t.Error("a list that is older than the consent lets it be chosen")
+	}
 	tools := w.tools()
 	i := slices.IndexFunc(tools, func(tool installation.Tool) bool { return tool.Tool == "contacts_create" })
 	if i < 0 || len(tools[i].Lacks) != 1 || tools[i].Lacks[0].ID != "write" {

@@ -101,11 +101,18 @@ type replica struct {
 
 func newWorld(t *testing.T, fields string) *world {
 	t.Helper()
+	return newWorldOf(t, "sandbox_crm.v1", fields)
+}
+
+// newWorldOf is a world over another runtime, with every address of it at the server.
+func newWorldOf(t *testing.T, runtime registry.Key, fields string) *world {
+	t.Helper()
 	w := &world{T: t, dsn: dbtest.New(t, db.Migrate), session: []byte("browser-session-of-the-owner")}
 	w.server = consenttest.New(t, crm.New(crm.Config{BearerToken: "crm-own-credential", ControlToken: "crm-own-control"}).Handler(), "crm-own-credential")
-	override, err := registry.Trusted().NewOverride("sandbox_crm.v1", w.server.MCP())
-	w.must(err)
-	w.table = registry.Trusted().With(override)
+	w.table = w.moved(runtime, map[registry.Role]string{
+		registry.MCP: w.server.MCP(), registry.Authorize: w.server.URL + "/authorize", registry.Token: w.server.URL + "/token", registry.Revoke: w.server.URL + "/revoke",
+	})
+	var err error
 	w.keys, err = secret.Generate()
 	w.must(err)
 	w.super, err = pgxpool.New(t.Context(), dbtest.Superuser(t, w.dsn))
@@ -116,11 +123,31 @@ func newWorld(t *testing.T, fields string) *world {
 	w.owner = identity.Person{ID: identity.PersonID(identity.NewID("usr_")), Org: org.ID, Email: "owner@home.test", Name: "Owner", Active: true, Roles: []identity.Role{identity.Owner}}
 	people := db.People{DB: w.first.db}
 	w.must(people.CreateOrganization(t.Context(), org, w.owner, "hash", audit.Entry{Org: org.ID, Actor: audit.Operator, Event: audit.OrgCreated, Object: audit.Object{Kind: "organization", ID: string(org.ID)}}))
-	files := fstest.MapFS{"desk.toml": {Data: []byte(strings.Replace(desk, "%s", fields, 1))}}
+	files := fstest.MapFS{"desk.toml": {Data: []byte(strings.NewReplacer("%s", fields, "sandbox_crm.v1", string(runtime)).Replace(desk))}}
 	_, err = release.Publish(t.Context(), db.NewReleases(w.first.db, w.table), files, w.table)
 	w.must(err)
 	w.key = w.install("Desk")
 	return w
+}
+
+// moved is the registry with those addresses of a runtime that it has, as an operator's file would have them.
+func (w *world) moved(runtime registry.Key, addresses map[registry.Role]string) registry.Table {
+	w.Helper()
+	entry, _ := registry.Trusted().Lookup(runtime)
+	var overrides []registry.Override
+	for role, address := range addresses {
+		if _, ok := entry.Endpoints[role]; !ok {
+			continue
+		}
+		target := string(runtime) + "/" + string(role)
+		if role == registry.MCP {
+			target = string(runtime)
+		}
+		o, err := registry.Trusted().NewOverride(target, address)
+		w.must(err)
+		overrides = append(overrides, o)
+	}
+	return registry.Trusted().With(overrides...)
 }
 
 // replica starts another server process on the same database and keys.

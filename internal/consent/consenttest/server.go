@@ -37,6 +37,7 @@ type Rules struct {
 	Revokes     bool              // has a revocation endpoint
 	Needs       map[string]string // tool → scope without which it is refused
 	Open        bool              // lists tools without a token
+	Refuses     bool              // the protected server refuses every token
 	TokenFault  string            // of the next TokenFaults token answers: "500", "reset" (nothing done), "lost" (done, and the answer lost)
 	TokenFaults int
 	Metadata    map[string]any // laid over the server's document
@@ -222,7 +223,7 @@ func (s *Server) protected(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	t := s.access[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
 	needed, open := s.rules.Needs[tool], s.rules.Open && tool == ""
-	alive := t != nil && !t.dead && time.Now().Before(t.ends)
+	alive := t != nil && !t.dead && time.Now().Before(t.ends) && !s.rules.Refuses
 	if alive && tool != "" {
 		s.note(Entry{Kind: "call", Client: t.client, Tool: tool})
 	}
