@@ -2,6 +2,7 @@ package main
 
 import (
 	"countersign/internal/provider"
+	"countersign/internal/provider/direct/analytics"
 	"countersign/internal/provider/direct/lemonsqueezy"
 	"countersign/internal/provider/direct/upstash"
 	"countersign/internal/registry"
@@ -10,6 +11,7 @@ import (
 // direct is the code of every direct runtime: one line a vendor.
 func direct() map[registry.Key]provider.Provider {
 	return map[registry.Key]provider.Provider{
+		analytics.Key:    analytics.New(),
 		lemonsqueezy.Key: lemonsqueezy.New(),
 		upstash.Key:      upstash.New(),
 	}

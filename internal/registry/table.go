@@ -68,6 +68,10 @@ func Trusted() Table {
 
 		// Direct runtimes: our own code, one folder each below internal/provider/direct.
 		Entry{Key: "lemonsqueezy.v1", Kind: Direct, Endpoints: mcp("https://api.lemonsqueezy.com/v1"), Credentials: bearer},
+		Entry{Key: "google_analytics.v1", Kind: Direct, Endpoints: map[Role]Endpoint{
+			Data: {URL: "https://analyticsdata.googleapis.com"}, Admin: {URL: "https://analyticsadmin.googleapis.com"}, Authorize: {URL: "https://accounts.google.com/o/oauth2/v2/auth"},
+			Token: {URL: "https://oauth2.googleapis.com/token"}, Revoke: {URL: "https://oauth2.googleapis.com/revoke"},
+		}, OAuth: true, ServiceAccount: true},
 		Entry{
 			Key: "upstash.v1", Kind: Direct, Endpoints: map[Role]Endpoint{API: {URL: "https://api.upstash.com/v2"}, Data: {URL: "https://{database}.upstash.io"}},
 			Parts: []Part{

@@ -113,7 +113,7 @@ func dead(t *testing.T, w *World) {
 	if _, err := w.Provider.Tools(t.Context(), c); err == nil && w.Spoil != nil {
 		t.Error("tools are listed")
 	}
-	o := w.Provider.Execute(t.Context(), c, w.Write)
+	o := w.Provider.Execute(t.Context(), c, w.effect())
 	if o.Kind() != action.OutcomeFailed || o.Evidence().BytesWritten != 0 {
 		t.Errorf("a write is %s: %s %+v", o.Kind(), o.Sentence(), o.Evidence())
 	}
@@ -123,16 +123,31 @@ func revoked(t *testing.T, w *World) {
 	if w.Revoked == nil {
 		t.Skip("the service is open")
 	}
-	before := w.Applied(t)
+	before := w.applied(t)
 	c := w.Revoked(t)
 	_, err := w.Provider.Read(t.Context(), c, w.Read)
 	if !provider.IsUnauthorized(err) {
 		t.Errorf("a read answers %v", err)
 	}
-	if o := w.Provider.Execute(t.Context(), c, w.Write); o.Kind() != action.OutcomeFailed {
+	if o := w.Provider.Execute(t.Context(), c, w.effect()); o.Kind() != action.OutcomeFailed {
 		t.Errorf("a write is %s: %s", o.Kind(), o.Sentence())
 	}
-	if n := w.Applied(t) - before; n != 0 {
+	if n := w.applied(t) - before; n != 0 {
 		t.Errorf("applied %d times", n)
 	}
+}
+
+// effect is the write, or the read of a provider that has none.
+func (w *World) effect() provider.Call {
+	if w.Write.Tool == "" {
+		return w.Read
+	}
+	return w.Write
+}
+
+func (w *World) applied(t *testing.T) int {
+	if w.Applied == nil {
+		return 0
+	}
+	return w.Applied(t)
 }

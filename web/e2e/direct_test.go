@@ -1,0 +1,122 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"countersign/internal/provider/direct/analytics/analyticstest"
+	"countersign/internal/provider/direct/directtest"
+	"countersign/internal/provider/direct/lemonsqueezy/lemontest"
+	"countersign/internal/provider/direct/upstash/upstashtest"
+)
+
+// installs connects an integration with what an admin types, lets agents ask for its effects, and lets engineering use it.
+func installs(t *testing.T, s *server, integration string, typed map[string]string) (admin *person, key string) {
+	t.Helper()
+	admin = s.signsIn(t, "admin@sandbox.test", desk)
+	admin.opens(t, "/catalog/"+integration)
+	admin.opens(t, "/connections/new/"+integration)
+	for name, value := range typed {
+		admin.fills(t, name, value)
+	}
+	admin.presses(t, "install")
+	admin.reads(t, "The credential works")
+	for name, value := range typed {
+		if strings.Contains(name, "key") || strings.Contains(name, "token") {
+			admin.readsNot(t, value)
+		}
+	}
+	key = lastPart(admin.URL())
+	admin.ticks(t, "mode", "ask_user_on_write", true)
+	admin.presses(t, "save-access")
+	admin.opens(t, "/profiles/engineering")
+	admin.ticks(t, "use", key, true)
+	admin.presses(t, "save-profile")
+	return admin, key
+}
+
+// TestARefundWithALostAnswer is support work at Lemon Squeezy: an order is read, a refund waits, its card says what will happen in the
+// order's own currency, it is approved, the vendor applies it and dies, and a look at the order settles it without a second refund.
+func TestARefundWithALostAnswer(t *testing.T) {
+	v := lemontest.New(t)
+	s := newServer(t, "COUNTERSIGN_DEMO=1", endpointsFile(t, "lemonsqueezy.v1", v.URL))
+	s.start(t)
+	_, key := installs(t, s, "lemonsqueezy", map[string]string{"api_key": lemontest.Key, "store_id": "1"})
+
+	a := s.runtime().starts(t, task("engineering", "SUP-31")).connects(t, eras[0])
+	if order := a.reads(t, key+"__list_orders", `{"user_email":"ada@harbor.example"}`); !strings.Contains(order, "Ada Verne") || strings.Contains(order, `"32"`) {
+		t.Errorf("the orders read %s", order)
+	}
+	a.refused(t, "outside_resource", key+"__get_order", `{"id":"32"}`)
+	id := a.stages(t, key+"__refund_order", `{"id":"31","amount":12550,"currency":"EUR"}`)
+	approver := s.signsIn(t, "approver@sandbox.test", desk)
+	approver.opens(t, "/actions/"+id)
+	approver.reads(t, "Refund €125.50 of order 31", "Money leaves the shop's balance", "€125.50, euros")
+	v.Break("refund_order", directtest.ApplyThenReset)
+	approver.presses(t, "approve")
+	if done := s.runtime().settles(t, id, "succeeded"); done.Resolution != "reconciler" {
+		t.Errorf("settled by %s", done.Resolution)
+	}
+	if effects := v.Effects("refund_order"); len(effects) != 1 || effects[0].Detail != "31 12550" {
+		t.Errorf("the vendor applied %v", effects)
+	}
+	if refunded := v.Get("orders", "31")["refunded_amount"]; refunded != 12550 {
+		t.Errorf("refunded is %v", refunded)
+	}
+}
+
+// TestAKeyIsRenamed is the work on a Redis database at Upstash, whose address, for the account and for the database, the operator has
+// moved: a person types both credentials, an agent reads, renames a key, and the vendor hangs after it did.
+func TestAKeyIsRenamed(t *testing.T) {
+	v := upstashtest.New(t)
+	s := newServer(t, "COUNTERSIGN_DEMO=1", endpointsFile(t, "upstash.v1/api", v.URL+"/v2", "upstash.v1/data", v.Redis.URL))
+	s.start(t)
+	_, key := installs(t, s, "upstash", map[string]string{
+		"rest_token": upstashtest.Token, "read_token": upstashtest.ReadToken, "email": upstashtest.Email, "api_key": upstashtest.APIKey, "database": "orders",
+	})
+	a := s.runtime().starts(t, task("engineering", "OPS-9")).connects(t, eras[0])
+	if account := a.reads(t, key+"__list_redis", `{}`); !strings.Contains(account, "orders") || strings.Contains(account, "canary") {
+		t.Errorf("the account reads %s", account)
+	}
+	approver := s.signsIn(t, "approver@sandbox.test", desk)
+	approve := func(arguments string, words ...string) string {
+		t.Helper()
+		id := a.stages(t, key+"__redis_write", arguments)
+		approver.opens(t, "/actions/"+id)
+		approver.reads(t, words...)
+		approver.presses(t, "approve")
+		return id
+	}
+	s.runtime().settles(t, approve(`{"command":"SET","key":"cart:17","arguments":["3 pears"]}`, "Run SET on key cart:17", "3 pears"), "succeeded")
+	v.Redis.BreakAfter("command", 1, directtest.ApplyThenReset) // the look before it passes
+	id := approve(`{"command":"RENAME","key":"cart:17","arguments":["cart:18"]}`, "Run RENAME on key cart:17", "cart:18", "is gone")
+	if done := s.runtime().settles(t, id, "succeeded"); done.Resolution != "reconciler" {
+		t.Errorf("settled by %s", done.Resolution)
+	}
+	if text := a.reads(t, key+"__redis_read", `{"command":"GET","arguments":["cart:18"]}`); !strings.Contains(text, "3 pears") {
+		t.Errorf("the renamed key reads %s", text)
+	}
+	a.refused(t, "invalid_arguments", key+"__redis_read", `{"command":"EVAL","arguments":["return 1","0"]}`)
+	if n := len(v.Redis.Effects("command")); n != 2 {
+		t.Errorf("%d effects: %v", n, v.Redis.Effects("command"))
+	}
+}
+
+// TestTheWeeklyTrafficReport is read with the key of a service account, which is exchanged and sent nowhere else.
+func TestTheWeeklyTrafficReport(t *testing.T) {
+	v := analyticstest.New(t)
+	s := newServer(t, "COUNTERSIGN_DEMO=1", endpointsFile(t, "google_analytics.v1/data", v.URL, "google_analytics.v1/admin", v.URL, "google_analytics.v1/token", v.TokenURL))
+	s.start(t)
+	_, key := installs(t, s, "google-analytics", map[string]string{"service_account_key": v.Key, "property_id": "1001"})
+	a := s.runtime().starts(t, task("engineering", "MKT-4")).connects(t, eras[0])
+	const week = `"metrics":["activeUsers"],"dimensions":["country"],"date_ranges":[{"start_date":"7daysAgo","end_date":"yesterday"}],"limit":5`
+	for _, want := range []string{"country | activeUsers", "Country number 0", "5 of 400 rows", "Sampled: 500 of 1000"} {
+		if report := a.reads(t, key+"__run_report", "{"+week+"}"); !strings.Contains(report, want) {
+			t.Errorf("the report does not say %q: %s", want, report)
+		}
+	}
+	a.refused(t, "outside_resource", key+"__run_report", `{"property_id":"1002",`+week+`}`)
+	if n := v.Exchanged.Load(); n != 1 {
+		t.Errorf("the key was exchanged %d times", n)
+	}
+}
