@@ -127,8 +127,8 @@ func (s *site) handlers(origin string) web.Handlers {
 			Profiles: s.Profiles, Actions: s.Actions, Contexts: db.Contexts{DB: s.DB},
 		},
 		Contexts: &admin.Contexts{Store: db.Contexts{DB: s.DB}, Connections: connections, Profiles: s.Profiles},
-		Actions: inbox,
-		Runs:    &admin.Runs{Store: s.Runs, Actions: inbox, Observed: connections},
+		Actions:  inbox,
+		Runs:     &admin.Runs{Store: s.Runs, Actions: inbox, Observed: connections},
 		API: &agent.API{
 			Tokens: s.Tokens, Runs: s.Runs, Actions: s.Actions, Connections: connections,
 			Trail: trail, PublicURL: origin,
