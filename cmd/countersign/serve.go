@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -78,7 +79,7 @@ func (c *serveCommand) serve(p *process, listener net.Listener, table registry.T
 		return err
 	}
 	var seeded atomic.Bool
-	app, err := wire(wiring{db: d.DB, keys: keys, registry: table, publicURL: c.PublicURL, listen: c.Listen, log: log, seeded: &seeded})
+	app, err := wire(wiring{db: d.DB, keys: keys, registry: table, publicURL: c.PublicURL, listen: c.Listen, mirrors: filepath.Join(c.DataDir, "git"), log: log, seeded: &seeded})
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ var depth = map[string]int{
 	"internal/installation": 4, "internal/provider": 4, "internal/wording": 4,
 	"internal/consent": 5, "internal/consent/consenttest": 6, "internal/gitgateway": 5,
 	"internal/provider/providertest": 5, "internal/provider/mcpclient": 5, "internal/capability": 5,
-	"internal/provider/hosted": 6, "internal/provider/github": 6, "internal/reach": 6,
+	"internal/provider/hosted": 6, "internal/provider/github": 6, "internal/provider/github/githubtest": 7, "internal/reach": 6,
 	"internal/provider/direct": 6, "internal/provider/direct/lemonsqueezy": 7, "internal/provider/direct/upstash": 7, "internal/provider/direct/analytics": 7,
 	"internal/provider/direct/directtest": 7, "internal/provider/direct/lemonsqueezy/lemontest": 8, "internal/provider/direct/upstash/upstashtest": 8,
 	"internal/provider/direct/analytics/analyticstest": 8,
@@ -58,7 +58,7 @@ var only = map[string][]string{
 	"github.com/labstack/echo/v4":            {"web"},
 	"github.com/riverqueue/river":            {"db"},
 	"github.com/gorilla/sessions":            {"web/session"},
-	"os/exec":                                {"internal/gitgateway", "db/embedded", "db/dbtest", "cmd/countersign", "cmd/gallery", "scripts/foreground", "bench", "internal/provider/direct/upstash/upstashtest"},
+	"os/exec":                                {"internal/gitgateway", "internal/provider/github/githubtest", "db/embedded", "db/dbtest", "cmd/countersign", "cmd/gallery", "scripts/foreground", "bench", "internal/provider/direct/upstash/upstashtest"},
 }
 
 type listed struct {

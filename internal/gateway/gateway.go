@@ -71,8 +71,8 @@ type Config struct {
 	Dispatch  Dispatcher
 	Recorder  Recorder
 	Observer  Observer
-	Room      Room // nil: no preflight
-	Git       Git  // zero: no repositories
+	Room      Room          // nil: no preflight
+	Git       Git           // zero: no repositories
 	PublicURL string        // origin of the pages, for approval links
 	Patience  time.Duration // how long a call may be held; 0 and more than AnswerWithin mean AnswerWithin
 	Log       *slog.Logger  // nil: silent

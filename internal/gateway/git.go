@@ -129,8 +129,11 @@ func (r *Repository) record(ctx context.Context, asked int) error {
 	return r.gateway.Recorder.Record(context.WithoutCancel(ctx), audit.Entry{
 		Org: r.live.Org.ID, Actor: agent(r.live.Run), Event: audit.ToolRead, Object: audit.Object{Kind: "connection", ID: key},
 		Facts: []audit.Fact{
-			{Name: "tool", Value: key + "/" + github.Fetch}, {Name: "run", Value: string(r.live.Run.ID)}, {Name: "outcome", Value: "ok"},
-			{Name: "repository", Value: r.found.Name}, {Name: "argument_bytes", Value: strconv.Itoa(asked)},
+			{Name: "tool", Value: key + "/" + github.Fetch},
+			{Name: "run", Value: string(r.live.Run.ID)},
+			{Name: "outcome", Value: "ok"},
+			{Name: "repository", Value: r.found.Name},
+			{Name: "argument_bytes", Value: strconv.Itoa(asked)},
 		},
 	})
 }

@@ -46,6 +46,10 @@ func (m *Mirrors) Hold(ctx context.Context, name string) (*Mirror, error) {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !isWord(byte(r)) && r != '-' && r != '_' || r > 127 }) {
 		return nil, fmt.Errorf("%q names no mirror", name)
 	}
+	folder, err := filepath.Abs(m.Dir) // a child works elsewhere
+	if err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
 	if m.open == nil {
 		m.open = map[string]*sync.Mutex{}
@@ -57,15 +61,15 @@ func (m *Mirrors) Hold(ctx context.Context, name string) (*Mirror, error) {
 	}
 	m.mu.Unlock()
 	lock.Lock()
-	mirror := &Mirror{dir: filepath.Join(m.Dir, name+".git"), release: lock.Unlock}
+	mirror := &Mirror{dir: filepath.Join(folder, name+".git"), release: lock.Unlock}
 	if _, err := os.Stat(filepath.Join(mirror.dir, "HEAD")); err == nil {
 		return mirror, nil
 	}
-	if err := os.MkdirAll(m.Dir, 0o700); err != nil {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
 		lock.Unlock()
 		return nil, err
 	}
-	if _, err := (child{dir: m.Dir}).run(ctx, nil, "init", "--quiet", "--bare", "--template=", mirror.dir); err != nil {
+	if _, err := (child{dir: folder}).run(ctx, nil, "init", "--quiet", "--bare", "--template=", mirror.dir); err != nil {
 		lock.Unlock()
 		return nil, err
 	}
