@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -100,13 +99,12 @@ func newCluster(t *testing.T) *cluster {
 	c.pool, err = pgxpool.New(t.Context(), access.SuperDSN(embedded.Database))
 	must(t, err)
 	t.Cleanup(c.pool.Close)
-	file := filepath.Join(t.TempDir(), "endpoints.toml")
-	must(t, os.WriteFile(file, []byte(fmt.Sprintf("[endpoints]\n\"sandbox_crm.v1\" = %q\n", c.home.sandbox.CRM.URL+"/mcp")), 0o600))
+	file := endpointsFile(t, "sandbox_crm.v1", c.home.sandbox.CRM.URL+"/mcp")
 	front := freeAddress(t)
 	var addresses []string
 	for i := range c.replicas {
 		c.replicas[i] = newServer(t, "DATABASE_URL="+access.DSN(embedded.Database), "COUNTERSIGN_PUBLIC_URL=http://"+front,
-			"COUNTERSIGN_KEYSET_FILE="+filepath.Join(c.home.dir, "keyset.json"), "COUNTERSIGN_ENDPOINTS_FILE="+file)
+			"COUNTERSIGN_KEYSET_FILE="+filepath.Join(c.home.dir, "keyset.json"), file)
 		c.replicas[i].start(t)
 		addresses = append(addresses, strings.TrimPrefix(c.replicas[i].url, "http://"))
 	}

@@ -3,11 +3,9 @@ package e2e
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,9 +20,7 @@ import (
 // Trusted runtimes of the catalog are pointed at them; the product cannot tell.
 func TestUpstreamsNobodyHereWrote(t *testing.T) {
 	everything, memory := startEverything(t), startMemory(t)
-	file := filepath.Join(t.TempDir(), "endpoints.toml")
-	must(t, os.WriteFile(file, fmt.Appendf(nil, "[endpoints]\n\"microsoft_learn.v1\" = %q\n\"deepwiki.v1\" = %q\n", everything, memory), 0o600))
-	s := newServer(t, "COUNTERSIGN_DEMO=1", "COUNTERSIGN_ENDPOINTS_FILE="+file)
+	s := newServer(t, "COUNTERSIGN_DEMO=1", endpointsFile(t, "microsoft_learn.v1", everything, "deepwiki.v1", memory))
 	s.start(t)
 	for _, moved := range []string{everything, memory} {
 		if !strings.Contains(s.output.String(), moved) {
