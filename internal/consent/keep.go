@@ -149,6 +149,9 @@ func (k *Keeper) record(ctx context.Context, h *Held, c Consent, by string, t to
 	}
 	for wait := recordPause; ; wait = min(2*wait, time.Second) {
 		err := k.Store.Renew(ctx, c, by, next, sealed)
+		if fault.Is(err, fault.CodeStale) { // a person consented anew or ended it; what is there now is what counts
+			return nil
+		}
 		if err == nil || !unavailable(err) || time.Now().Add(wait).After(until) {
 			return err
 		}

@@ -94,15 +94,24 @@ func (d *Desk) give(ctx context.Context, by identity.Person, ask Ask, records []
 	if !t.named { // RFC 6749: not named means as asked for
 		c.Granted = append(missing(grantedBefore(ask), q.Asked), q.Asked...)
 	}
-	sealed, err := sealTokens(d.Keys, c.Place, c.Version, t, key, site.MCP, at)
-	if err != nil {
-		return Consent{}, err
-	}
 	e := audit.Entry{
 		Org: by.Org, Actor: audit.Person(by), Event: audit.ConsentGiven, Object: audit.Object{Kind: "connection", ID: c.Connection.String()},
 		Facts: []audit.Fact{{Name: "server", Value: c.Server.Origin()}, {Name: "client", Value: string(c.Client.Identity)}, {Name: "scopes", Value: strings.Join(c.Granted, " ")}},
 	}
-	return c, d.Store.Give(ctx, c, sealed, e)
+	for range 3 { // the code is spent, so a renewal that came in between must not cost the consent
+		sealed, err := sealTokens(d.Keys, c.Place, c.Version, t, key, site.MCP, at)
+		if err != nil {
+			return Consent{}, err
+		}
+		if err = d.Store.Give(ctx, c, sealed, e); !fault.Is(err, fault.CodeStale) {
+			return c, err
+		}
+		if _, records, err = d.Store.Held(ctx, c.Place); err != nil {
+			return Consent{}, err
+		}
+		c.Version = newest(records) + 1
+	}
+	return Consent{}, fault.Stale("The consent of this connection is being renewed again and again. Nothing was stored.")
 }
 
 func newest(records []credential.Record) int64 {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"countersign/internal/audit"
 	"countersign/internal/consent"
 	"countersign/internal/consent/consenttest"
 	"countersign/internal/credential"
@@ -260,6 +261,55 @@ func TestAStaleLoserTakesNothing(t *testing.T) {
 		t.Errorf("a renewal without the lease is stored: %v", err)
 	}
 	w.must(w.read(w.first))
+}
+
+// overtaken is a store before whose next Give or Renew something else happens.
+type overtaken struct {
+	consent.Store
+	give, renew func()
+}
+
+func (s *overtaken) Give(ctx context.Context, c consent.Consent, sealed []credential.Record, e audit.Entry) error {
+	if first := s.give; first != nil {
+		s.give = nil
+		first()
+	}
+	return s.Store.Give(ctx, c, sealed, e)
+}
+
+func (s *overtaken) Renew(ctx context.Context, c consent.Consent, by string, next consent.Consent, sealed []credential.Record) error {
+	if first := s.renew; first != nil {
+		s.renew = nil
+		first()
+	}
+	return s.Store.Renew(ctx, c, by, next, sealed)
+}
+
+// A consent and a renewal that cross cost neither the person's code nor the call.
+func TestAConsentAndARenewalCross(t *testing.T) {
+	w := newWorld(t, "")
+	w.consents()
+	real := w.first.desk.Store
+	w.first.desk.Store = &overtaken{Store: real, give: func() {
+		w.expired()
+		w.must(w.read(w.replica()))
+	}}
+	w.consents()
+	if held := w.held(); held.Version != 3 {
+		t.Errorf("the consent that crossed a renewal has version %d", held.Version)
+	}
+	w.must(w.read(w.first))
+
+	w.first.desk.Store = real
+	w.first.lines.Keeping(&consent.Keeper{
+		Store: &overtaken{Store: real, renew: func() { w.consents() }}, Directory: w.first.desk.Directory, Registry: w.table, Keys: w.keys, Log: w.first.desk.Log,
+	})
+	w.first.lines.Close()
+	w.expired()
+	w.must(w.read(w.first))
+	if n := len(w.server.Journal("reuse")); n != 0 || w.connection().State != installation.Active {
+		t.Errorf("a consumed token was sent %d times, and the connection is %s", n, w.connection().State)
+	}
 }
 
 // A server that is not well is no end: the present token is used as long as it lasts.
