@@ -40,6 +40,7 @@ type ActionView struct {
 	Frozen     *action.Freeze  // what stops an open action
 	LookUps    []action.LookUp // newest first
 	Probe      *action.Probe   // where the automatic ones stand; nil when there was none
+	Push       *PushView       // where the action is a push
 	Form       DecisionForm
 }
 

@@ -35,6 +35,7 @@ type Actions struct {
 	Freezer      FreezeReader
 	Investigator action.Investigator
 	Looker       Looker
+	Diffs        DiffReader // nil: no pushes
 }
 
 // ActionLedger reads actions and what they take of limits; db.Actions implements it.
