@@ -76,6 +76,12 @@ fuzz: ## each fuzz target for FUZZTIME, 5m unless told; what it finds becomes a 
 	@scripts/need go git
 	@scripts/fuzz
 
+# The parser of pushes against real git; make test runs it too, for 20 s like every fuzz target.
+.PHONY: fuzz-git
+fuzz-git: ## the parser of pushes against real git, for FUZZTIME, 5m unless told
+	@scripts/need go git
+	@go test ./internal/gitgateway -run '^$$' -fuzz '^FuzzReadPush$$' -fuzztime "$${FUZZTIME:-5m}" -parallel 1
+
 # A seed plays the same operations and the same accidents again: make soak SEED=… ; the time goes to both in turn.
 SOAK ?= 10m
 SEED ?= 0
