@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"countersign/catalog"
 	"countersign/internal/credential"
 	"countersign/internal/egress"
 	"countersign/internal/fault"
@@ -47,7 +48,7 @@ func connect(t *testing.T, v *analyticstest.Vendor, s provider.Settings) *provid
 }
 
 func TestTheCatalogSaysWhatTheCodeDoes(t *testing.T) {
-	if m := directtest.Agrees(t, google, "google-analytics.toml"); m.Runtime != analytics.Key || strings.Join(m.AccountScopes(), " ") != analyticstest.Scope {
+	if m := directtest.Agrees(t, google, catalog.Files(), "google-analytics.toml"); m.Runtime != analytics.Key || strings.Join(m.AccountScopes(), " ") != analyticstest.Scope {
 		t.Errorf("the catalog has runtime %s and scopes %v", m.Runtime, m.AccountScopes())
 	}
 }

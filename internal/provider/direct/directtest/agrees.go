@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"countersign/catalog"
 	"countersign/internal/manifest"
 	"countersign/internal/policy"
 	"countersign/internal/provider/direct"
@@ -13,9 +12,9 @@ import (
 )
 
 // Agrees compares what a provider declares in code with what the catalog says of it in words, tool by tool.
-func Agrees(t *testing.T, p *direct.Provider, file string) manifest.Manifest {
+func Agrees(t *testing.T, p *direct.Provider, catalog fs.FS, file string) manifest.Manifest {
 	t.Helper()
-	raw, err := fs.ReadFile(catalog.Files(), file)
+	raw, err := fs.ReadFile(catalog, file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"countersign/catalog"
 	"countersign/internal/action"
 	"countersign/internal/fault"
 	"countersign/internal/provider"
@@ -30,7 +31,7 @@ func at(t *testing.T, url, key string, s provider.Settings) *provider.Conn {
 }
 
 func TestTheCatalogSaysWhatTheCodeDoes(t *testing.T) {
-	m := directtest.Agrees(t, lemon, "lemonsqueezy.toml")
+	m := directtest.Agrees(t, lemon, catalog.Files(), "lemonsqueezy.toml")
 	if m.Runtime != lemonsqueezy.Key {
 		t.Errorf("the catalog's runtime is %s", m.Runtime)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"countersign/catalog"
 	"countersign/internal/action"
 	"countersign/internal/credential"
 	"countersign/internal/fault"
@@ -44,7 +45,7 @@ func data(t *testing.T, url, token string, s provider.Settings) *provider.Conn {
 }
 
 func TestTheCatalogSaysWhatTheCodeDoes(t *testing.T) {
-	if m := directtest.Agrees(t, vendor, "upstash.toml"); m.Runtime != upstash.Key {
+	if m := directtest.Agrees(t, vendor, catalog.Files(), "upstash.toml"); m.Runtime != upstash.Key {
 		t.Errorf("the catalog's runtime is %s", m.Runtime)
 	}
 }
