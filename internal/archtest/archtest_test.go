@@ -32,7 +32,7 @@ var depth = map[string]int{
 	"internal/provider/direct": 6, "internal/provider/direct/lemonsqueezy": 7, "internal/provider/direct/upstash": 7, "internal/provider/direct/analytics": 7,
 	"internal/provider/direct/directtest": 7, "internal/provider/direct/lemonsqueezy/lemontest": 8, "internal/provider/direct/upstash/upstashtest": 8,
 	"internal/provider/direct/analytics/analyticstest": 8,
-	"internal/reach/reachtest": 7, "internal/dispatch": 7, "internal/reconcile": 7,
+	"internal/reach/reachtest":                         7, "internal/dispatch": 7, "internal/reconcile": 7,
 	"internal/gateway": 8,
 }
 
