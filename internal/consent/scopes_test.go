@@ -43,7 +43,7 @@ func TestMoreIsAskedForWhenSomebodyChoosesIt(t *testing.T) {
 		t.Errorf("the minimum is %q", got)
 	}
 	w.consents()
-	if c := (installation.Tool{Listed: true, Lacks: []manifest.Grant{{Title: "Change contacts"}}}).Candidate(); c.Eligible(policy.AccessFull) {
+	if c := (installation.Tool{Listed: true, Class: policy.Class{Effect: policy.Read}, Lacks: []manifest.Grant{{Title: "Change contacts"}}}).Candidate(); c.Eligible(policy.AccessFull) {
 		t.Error("a list that is older than the consent lets it be chosen")
 	}
 	tools := w.tools()
