@@ -209,6 +209,9 @@ func TestARepositoryIsTheOneThatWasConnected(t *testing.T) {
 	if a = g.Action(a.ID); a.State != action.StateFailed || a.ErrorCode != string(fault.OutsideResource) || len(g.github.Pushes()) != 0 {
 		t.Errorf("%s: %s; GitHub saw %q", a.State, a.ErrorSentence, g.github.Pushes())
 	}
+	if said := g.fails("site", "push", "origin", "HEAD:agent/again"); !strings.Contains(said, "not the repository any more that was connected") {
+		t.Errorf("git's user reads\n%s", said)
+	}
 	g.github.Renumber("acme/site", 42)
 	g.github.Rename("acme/site", "acme/new")
 	if said := g.fails("site", "push", "origin", "HEAD:agent/again"); !strings.Contains(said, "remote: ") || !strings.Contains(said, "renamed") {

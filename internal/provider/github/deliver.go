@@ -123,10 +123,15 @@ func result(words, remote string, isError bool) json.RawMessage {
 }
 
 // CanReconcile implements provider.OwnReconciler.
-func (p *Provider) CanReconcile(call provider.Call) bool { return call.Tool == Push }
+func (p *Provider) CanReconcile(call provider.Call) bool {
+	return call.Tool == Push || looked(call.Tool)
+}
 
-// Reconcile implements provider.Reconciler by reading where the branch is now.
+// Reconcile implements provider.Reconciler by reading where the branch is now, or whether what carries the action's mark is there.
 func (p *Provider) Reconcile(ctx context.Context, c *provider.Conn, call provider.Call, _ action.Evidence) (provider.Sighting, error) {
+	if call.Tool != Push {
+		return p.lookFor(ctx, c, call)
+	}
 	a, err := ReadPush(call.Arguments)
 	if err != nil {
 		return provider.Sighting{Sight: provider.Unseen, Sentence: "The arguments of the push cannot be read."}, nil

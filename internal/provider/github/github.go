@@ -65,11 +65,6 @@ func (p *Provider) Tools(context.Context, *provider.Conn) ([]provider.Definition
 	return definitions(), nil
 }
 
-// Read implements provider.Provider.
-func (p *Provider) Read(ctx context.Context, c *provider.Conn, call provider.Call) (provider.Result, error) {
-	return provider.Result{}, byGit
-}
-
 // byGit is the answer to whoever calls what git does.
 var byGit = fault.New(fault.Forbidden, fault.ToolNotGranted, "This is done with git, not by a call.", "Clone, fetch and push the repository with the git remote of the gateway configuration.")
 
@@ -78,7 +73,7 @@ func (p *Provider) Execute(ctx context.Context, c *provider.Conn, call provider.
 	if call.Tool == Push {
 		return p.deliver(ctx, c, call)
 	}
-	return action.Failed(fault.ToolNotGranted, byGit.What, action.Evidence{})
+	return p.effect(ctx, c, call)
 }
 
 // Test implements provider.Provider: it looks at every repository that was named, and so keeps its number.

@@ -125,6 +125,9 @@ func (p *Provider) get(ctx context.Context, c *provider.Conn, path string, into 
 	if err != nil {
 		return nil, unreachable(err)
 	}
+	if resp.StatusCode == http.StatusNotFound && strings.Count(path, "/") > 3 { // behind a repository that is there
+		return nil, provider.Upstream("GitHub knows no such thing in this repository.", nil)
+	}
 	if resp.StatusCode != http.StatusOK {
 		return nil, answered(resp.StatusCode, body)
 	}

@@ -5,7 +5,6 @@ package githubtest
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/cgi"
@@ -33,6 +32,8 @@ type Server struct {
 	renamed map[string]string
 	journal []Entry
 	fault   Fault
+	pulls   []map[string]any
+	said    []map[string]any // comments
 }
 
 // Entry is one request as it arrived.
@@ -174,7 +175,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.journal = append(s.journal, e)
 	fault := s.fault
-	if e.Pushed != "" {
+	if e.Pushed != "" || (r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/repos/")) {
 		s.fault = None
 	}
 	s.mu.Unlock()
@@ -185,7 +186,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/repos/"):
-		s.api(w, strings.ToLower(strings.TrimPrefix(r.URL.Path, "/repos/")))
+		s.api(w, r, strings.TrimPrefix(r.URL.Path, "/repos/"), body, fault)
 	case e.Pushed != "" && fault != None:
 		s.broken(w, r, fault)
 	default:
@@ -225,32 +226,4 @@ func (s *Server) moved(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.renamed[name]
-}
-
-func (s *Server) api(w http.ResponseWriter, path string) {
-	name, rest, _ := strings.Cut(path, "/compare/")
-	if to := s.moved(name); to != "" {
-		w.Header().Set("Location", "/repositories/1")
-		http.Error(w, `{"message":"Moved Permanently"}`, http.StatusMovedPermanently)
-		return
-	}
-	s.mu.Lock()
-	id := s.repos[name]
-	s.mu.Unlock()
-	w.Header().Set("Content-Type", "application/json")
-	if id == 0 {
-		http.Error(w, `{"message":"Not Found","status":"404"}`, http.StatusNotFound)
-		return
-	}
-	var document any = map[string]any{"id": id, "full_name": name, "default_branch": "main", "permissions": map[string]bool{"pull": true, "push": true}}
-	if base, head, ok := strings.Cut(rest, "..."); ok {
-		status := "diverged"
-		cmd := exec.Command("git", "merge-base", "--is-ancestor", base, head)
-		cmd.Dir = s.Dir(name)
-		if cmd.Run() == nil {
-			status = "ahead"
-		}
-		document = map[string]string{"status": status}
-	}
-	_ = json.NewEncoder(w).Encode(document)
 }

@@ -1,0 +1,116 @@
+package githubtest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"os/exec"
+	"strings"
+)
+
+// api answers the part of the REST API that the product uses. Path is behind /repos/.
+func (s *Server) api(w http.ResponseWriter, r *http.Request, path string, body []byte, fault Fault) {
+	parts := strings.SplitN(path, "/", 3)
+	if len(parts) < 2 {
+		http.NotFound(w, r)
+		return
+	}
+	name, rest := strings.ToLower(parts[0]+"/"+parts[1]), strings.Join(parts[2:], "")
+	if s.moved(name) != "" {
+		w.Header().Set("Location", "/repositories/1")
+		http.Error(w, `{"message":"Moved Permanently"}`, http.StatusMovedPermanently)
+		return
+	}
+	s.mu.Lock()
+	id := s.repos[name]
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	document, status := any(nil), http.StatusOK
+	switch {
+	case id == 0:
+	case r.Method == http.MethodPost:
+		status = http.StatusCreated
+		if document = s.made(rest, body); document != nil && fault == CutAfter {
+			panic(http.ErrAbortHandler)
+		}
+	default:
+		document = s.document(name, id, rest)
+	}
+	if document == nil {
+		http.Error(w, `{"message":"Not Found","status":"404"}`, http.StatusNotFound)
+		return
+	}
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(document)
+}
+
+func (s *Server) document(name string, id int64, rest string) any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kind, what, _ := strings.Cut(rest, "/")
+	switch {
+	case rest == "":
+		return map[string]any{"id": id, "full_name": name, "default_branch": "main", "permissions": map[string]bool{"pull": true, "push": true}}
+	case kind == "compare":
+		base, head, _ := strings.Cut(what, "...")
+		status := "diverged"
+		if _, err := s.ask(name, "merge-base", "--is-ancestor", base, head); err == nil {
+			status = "ahead"
+		}
+		return map[string]string{"status": status}
+	case kind == "contents":
+		text, err := s.ask(name, "show", "main:"+what)
+		if err != nil {
+			return nil
+		}
+		return map[string]string{"type": "file", "content": base64.StdEncoding.EncodeToString(text)}
+	case kind == "branches":
+		out := []map[string]any{}
+		names, _ := s.ask(name, "for-each-ref", "--format=%(refname:short) %(objectname)", "refs/heads/")
+		for line := range strings.Lines(string(names)) {
+			branch, sha, _ := strings.Cut(strings.TrimSpace(line), " ")
+			out = append(out, map[string]any{"name": branch, "commit": map[string]string{"sha": sha}, "url": "https://api.github.com/left/out"})
+		}
+		return out
+	case rest == "pulls":
+		return s.pulls
+	case strings.HasSuffix(rest, "/comments"):
+		return s.said
+	}
+	return nil
+}
+
+func (s *Server) ask(name string, args ...string) ([]byte, error) {
+	cmd := exec.Command("git", args...)
+	cmd.Dir = s.Dir(name)
+	return cmd.Output()
+}
+
+// made is what a POST makes.
+func (s *Server) made(rest string, body []byte) any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var asked map[string]any
+	if json.Unmarshal(body, &asked) != nil {
+		return nil
+	}
+	switch {
+	case rest == "pulls":
+		asked["number"], asked["state"] = len(s.pulls)+1, "open"
+		asked["head"], asked["base"] = map[string]any{"ref": asked["head"]}, map[string]any{"ref": asked["base"]}
+		s.pulls = append(s.pulls, asked)
+	case strings.HasSuffix(rest, "/comments"):
+		asked["id"] = len(s.said) + 1
+		s.said = append(s.said, asked)
+	default:
+		return nil
+	}
+	return asked
+}
+
+// PullRequests counts those that were opened.
+func (s *Server) PullRequests() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.pulls)
+}
