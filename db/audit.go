@@ -135,7 +135,7 @@ func recorded(id int64, org string, at time.Time, actorKind, actorID, actorName,
 
 // wellFormed refuses an entry that could never be stored before somebody waits for it to be.
 func wellFormed(e audit.Entry) error {
-	if !orgShape.MatchString(string(e.Org)) || e.Event == "" {
+	if !isWord(e.Org) || e.Event == "" {
 		return fault.New(fault.Internal, fault.CodeInternal, "An entry of the trail names no organization or no event.", "")
 	}
 	return nil

@@ -241,26 +241,50 @@ func byOrg(batch []audit.Entry) map[identity.OrgID][]audit.Entry {
 }
 
 // insertMany writes entries of one organization by one statement. COPY would be the quicker way in, but PostgreSQL refuses it on a
-// table with row-level security. Facts are ragged: all of them are passed in one array, and each entry has its slice of it.
+// table with row-level security. Facts are ragged, and no array is: each entry's come as the text of an array of their own.
 func insertMany(ctx context.Context, tx pgx.Tx, entries []audit.Entry) error {
-	const columns = 8
+	const columns = 10
 	var text [columns][]string
-	names, values := []string{}, []string{} // never null: a slice of null is null
-	first, last := make([]int32, len(entries)), make([]int32, len(entries))
+	for c := range text {
+		text[c] = make([]string, len(entries))
+	}
 	for i, e := range entries {
-		for c, s := range [columns]string{string(e.Org), string(e.Actor.Kind), short(e.Actor.ID), short(e.Actor.Name), string(e.Event), e.Object.Kind, short(e.Object.ID), short(e.Digest)} {
-			text[c] = append(text[c], s)
+		names, values := split(e.Facts)
+		for c, s := range [columns]string{
+			string(e.Org), string(e.Actor.Kind), short(e.Actor.ID), short(e.Actor.Name), string(e.Event), e.Object.Kind, short(e.Object.ID), short(e.Digest),
+			arrayText(names), arrayText(values),
+		} {
+			text[c][i] = s
 		}
-		n, v := split(e.Facts)
-		first[i] = int32(len(names) + 1)
-		names, values = append(names, n...), append(values, v...)
-		last[i] = int32(len(names))
 	}
 	_, err := tx.Exec(ctx, `INSERT INTO audit_entries (org_id, actor_kind, actor_id, actor_name, event, object_kind, object_id, digest, fact_names, fact_values)
-		SELECT org_id, actor_kind, actor_id, actor_name, event, object_kind, object_id, digest, ($9::text[])[first:last], ($10::text[])[first:last]
-		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $11::int[], $12::int[])
-		WITH ORDINALITY AS e (org_id, actor_kind, actor_id, actor_name, event, object_kind, object_id, digest, first, last, position)
+		SELECT org_id, actor_kind, actor_id, actor_name, event, object_kind, object_id, digest, fact_names::text[], fact_values::text[]
+		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[])
+		WITH ORDINALITY AS e (org_id, actor_kind, actor_id, actor_name, event, object_kind, object_id, digest, fact_names, fact_values, position)
 		ORDER BY position`,
-		text[0], text[1], text[2], text[3], text[4], text[5], text[6], text[7], names, values, first, last)
+		text[0], text[1], text[2], text[3], text[4], text[5], text[6], text[7], text[8], text[9])
 	return err
+}
+
+// arrayText is the text of a PostgreSQL array of these, each in quotes.
+func arrayText(items []string) string {
+	size := len("{}")
+	for _, s := range items {
+		size += len(s) + len(`"",`)
+	}
+	b := append(make([]byte, 0, size), '{')
+	for i, s := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, '"')
+		for j := range len(s) {
+			if s[j] == '"' || s[j] == '\\' {
+				b = append(b, '\\')
+			}
+			b = append(b, s[j])
+		}
+		b = append(b, '"')
+	}
+	return string(append(b, '}'))
 }

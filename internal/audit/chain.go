@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -16,25 +17,24 @@ type Signer interface {
 // encode is the byte form that is signed: the previous MAC, the position, and every field with its length in front, so that no two
 // different entries have the same bytes.
 func encode(prev []byte, r Recorded) []byte {
-	var b bytes.Buffer
-	put := func(p []byte) {
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
-		b.Write(n[:])
-		b.Write(p)
-	}
-	put([]byte("countersign audit v1"))
-	put(prev)
-	put(fmt.Appendf(nil, "%d %d", r.Seq, r.ID))
-	put([]byte(r.At.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)))
-	for _, s := range []string{string(r.Org), string(r.Actor.Kind), r.Actor.ID, r.Actor.Name, string(r.Event), r.Object.Kind, r.Object.ID, r.Digest} {
-		put([]byte(s))
+	b := make([]byte, 0, 1<<10) // more than most take
+	b = put(b, "countersign audit v1")
+	b = put(b, prev)
+	var small [64]byte
+	b = put(b, strconv.AppendInt(append(strconv.AppendInt(small[:0], r.Seq, 10), ' '), r.ID, 10))
+	b = put(b, r.At.UTC().Truncate(time.Microsecond).AppendFormat(small[:0], time.RFC3339Nano))
+	for _, s := range [...]string{string(r.Org), string(r.Actor.Kind), r.Actor.ID, r.Actor.Name, string(r.Event), r.Object.Kind, r.Object.ID, r.Digest} {
+		b = put(b, s)
 	}
 	for _, f := range r.Facts {
-		put([]byte(f.Name))
-		put([]byte(f.Value))
+		b = put(put(b, f.Name), f.Value)
 	}
-	return b.Bytes()
+	return b
+}
+
+// put appends a field behind its length.
+func put[T string | []byte](b []byte, field T) []byte {
+	return append(binary.BigEndian.AppendUint64(b, uint64(len(field))), field...)
 }
 
 // Seal returns the MAC that chains r (with its Seq set) after the entry whose MAC is prev; prev is empty for the first.

@@ -32,20 +32,23 @@ func Check(src []byte) error {
 
 // Canonicalize returns the canonical form of src. The fault names the offset, never the text: arguments may be private.
 func (l Limits) Canonicalize(src []byte) ([]byte, error) {
-	out, _, err := l.read(src)
-	return out, err
+	root, err := l.read(src)
+	if err != nil {
+		return nil, err
+	}
+	return root.append(make([]byte, 0, len(src))), nil
 }
 
 // Object is Canonicalize for a text that must be an object, without the named top-level members.
 func (l Limits) Object(src []byte, without ...string) ([]byte, error) {
-	_, root, err := l.read(src)
+	root, err := l.read(src)
 	if err != nil {
 		return nil, err
 	}
 	if root.members == nil {
 		return nil, refuse("This is not a JSON object.", 0)
 	}
-	return root.appendObject(nil, without), nil
+	return root.appendObject(make([]byte, 0, len(src)), without), nil
 }
 
 // Object is Limits.Object under the default limits.
@@ -57,19 +60,24 @@ func Digest(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (l Limits) read(src []byte) ([]byte, value, error) {
+// Decode returns what src says, as encoding/json would with numbers as written: nil, bool, json.Number, string, []any or map[string]any.
+func Decode(src []byte) (any, error) {
+	root, err := Limits{}.read(src)
+	if err != nil {
+		return nil, err
+	}
+	return root.decoded(), nil
+}
+
+func (l Limits) read(src []byte) (value, error) {
 	if l.Depth == 0 {
 		l.Depth = DefaultDepth
 	}
 	if l.Bytes > 0 && len(src) > l.Bytes {
-		return nil, value{}, fault.New(fault.TooLarge, fault.CodeTooLarge, "The JSON text is larger than "+strconv.Itoa(l.Bytes)+" bytes.", "Send less at once.")
+		return value{}, fault.New(fault.TooLarge, fault.CodeTooLarge, "The JSON text is larger than "+strconv.Itoa(l.Bytes)+" bytes.", "Send less at once.")
 	}
 	p := parser{src: src, depth: l.Depth}
-	root, err := p.document()
-	if err != nil {
-		return nil, value{}, err
-	}
-	return root.append(make([]byte, 0, len(src))), root, nil
+	return p.document()
 }
 
 func refuse(what string, offset int) error {

@@ -88,7 +88,7 @@ func TestAFaultQuotesNothing(t *testing.T) {
 }
 
 func FuzzCanonicalize(f *testing.F) {
-	for _, s := range []string{`{"b":1,"a":[true,null,"x\u0041"]}`, `[1e9,-0.0,12345678901234567890]`, `"\ud83d\ude00"`, `{"a":1,"a":2}`, "\xff", `[[[[]]]]`} {
+	for _, s := range []string{`{"b":1,"a":[true,null,"x\u0041"]}`, `{"é":1,"e\n":{"\ud83d\ude00":[],"\ufb33":{}},"eé":false,"e":"é\"","":"\\"}`, `[1e9,-0.0,12345678901234567890]`, `"\ud83d\ude00"`, `{"a":1,"a":2}`, "\xff", `[[[[]]]]`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
@@ -106,6 +106,11 @@ func FuzzCanonicalize(f *testing.F) {
 		var a, b any
 		if decode(src, &a) != nil || decode(form, &b) != nil || !reflect.DeepEqual(a, b) {
 			t.Fatalf("%q and %q mean different things", src, form)
+		}
+		for _, text := range [][]byte{src, form} {
+			if said, err := Decode(text); err != nil || !reflect.DeepEqual(said, a) {
+				t.Fatalf("%q says %v, and was read as %v, %v", text, a, said, err)
+			}
 		}
 	})
 }

@@ -16,7 +16,6 @@ type value struct {
 
 type member struct {
 	key   string
-	units []uint16 // the key as RFC 8785 compares it
 	value value
 }
 
@@ -68,6 +67,9 @@ func (p *parser) value(depth int) (value, error) {
 		}
 		return p.array(depth + 1)
 	case c == '"':
+		if quoted := p.plain(); quoted != nil {
+			return value{scalar: quoted}, nil
+		}
 		s, err := p.text()
 		return value{scalar: appendString(nil, s)}, err
 	case c == '-' || c >= '0' && c <= '9':
@@ -184,7 +186,7 @@ func (p *parser) object(depth int) (value, error) {
 		if err != nil {
 			return v, err
 		}
-		v.members = append(v.members, member{key, utf16.Encode([]rune(key)), item})
+		v.members = append(v.members, member{key, item})
 		more, err := p.more('}')
 		if err != nil {
 			return v, err
@@ -198,7 +200,7 @@ func (p *parser) object(depth int) (value, error) {
 // order sorts members as RFC 8785 does and refuses a name that occurs twice: which of the two counts depends on the reader, so
 // the approver could be shown one and the provider obey the other.
 func (p *parser) order(members []member) error {
-	slices.SortFunc(members, func(a, b member) int { return slices.Compare(a.units, b.units) })
+	slices.SortFunc(members, func(a, b member) int { return compare(a.key, b.key) })
 	for i := 1; i < len(members); i++ {
 		if members[i].key == members[i-1].key {
 			return refuse("A member name occurs twice in one object.", p.at)
@@ -207,8 +209,39 @@ func (p *parser) order(members []member) error {
 	return nil
 }
 
+// compare orders names by their UTF-16 code units. Up to the first byte that is not ASCII those are the bytes.
+func compare(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] >= utf8.RuneSelf || b[i] >= utf8.RuneSelf {
+			return slices.Compare(utf16.Encode([]rune(a[i:])), utf16.Encode([]rune(b[i:])))
+		}
+		if a[i] != b[i] {
+			return int(a[i]) - int(b[i])
+		}
+	}
+	return len(a) - len(b)
+}
+
+// plain is a string whose source is its canonical form already, quotes included, as most are; nil where it is not.
+func (p *parser) plain() []byte {
+	for i := p.at + 1; i < len(p.src); i++ {
+		switch c := p.src[i]; {
+		case c == '"':
+			from := p.at
+			p.at = i + 1
+			return p.src[from:p.at]
+		case c == '\\' || c < 0x20 || c >= utf8.RuneSelf:
+			return nil
+		}
+	}
+	return nil
+}
+
 // text reads a string and resolves its escapes.
 func (p *parser) text() (string, error) {
+	if quoted := p.plain(); quoted != nil {
+		return string(quoted[1 : len(quoted)-1]), nil
+	}
 	p.at++
 	out := make([]byte, 0, 16)
 	for p.at < len(p.src) {

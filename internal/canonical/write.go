@@ -1,6 +1,38 @@
 package canonical
 
-import "slices"
+import (
+	"encoding/json"
+	"slices"
+)
+
+// decoded is what a value says.
+func (v value) decoded() any {
+	switch {
+	case v.members != nil:
+		out := make(map[string]any, len(v.members))
+		for _, m := range v.members {
+			out[m.key] = m.value.decoded()
+		}
+		return out
+	case v.items != nil:
+		out := make([]any, len(v.items))
+		for i, item := range v.items {
+			out[i] = item.decoded()
+		}
+		return out
+	}
+	switch v.scalar[0] {
+	case '"':
+		p := parser{src: v.scalar}
+		s, _ := p.text() // canonical: it reads
+		return s
+	case 't', 'f':
+		return v.scalar[0] == 't'
+	case 'n':
+		return nil
+	}
+	return json.Number(v.scalar)
+}
 
 func (v value) append(out []byte) []byte {
 	switch {

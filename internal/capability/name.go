@@ -18,23 +18,45 @@ const Companion = "countersign__"
 const separator = "__"
 
 var (
-	plain    = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
-	unplain  = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
-	suffixed = regexp.MustCompile(`_[a-z2-7]{8}$`)
-	lower32  = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+	unplain = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+	lower32 = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 )
 
 // ShortName is a tool's name on the endpoint of its one connection: verbatim where it fits with the prefix and cannot be taken for a
 // shortened one, else shortened and closed with 8 characters of its hash. The prefix counts here too, so that both endpoints agree.
 func ShortName(key connector.Key, tool string) string {
 	room := MaxName - len(key) - len(separator)
-	if len(tool) <= room && plain.MatchString(tool) && !suffixed.MatchString(tool) {
+	if len(tool) <= room && plain(tool) && !suffixed(tool) {
 		return tool
 	}
 	sum := sha256.Sum256([]byte(tool))
 	tail := "_" + lower32.EncodeToString(sum[:])[:8]
 	head := unplain.ReplaceAllString(tool, "_")
 	return head[:min(len(head), room-len(tail))] + tail
+}
+
+// plain reports whether every model API accepts the characters of a name. It is asked by every call, as is the next.
+func plain(tool string) bool {
+	for i := range len(tool) {
+		if c := tool[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return tool != ""
+}
+
+// suffixed reports whether a name ends as a shortened one does, in _ and 8 characters of base32.
+func suffixed(tool string) bool {
+	const length = 8
+	if len(tool) <= length || tool[len(tool)-length-1] != '_' {
+		return false
+	}
+	for _, c := range tool[len(tool)-length:] {
+		if (c < 'a' || c > 'z') && (c < '2' || c > '7') {
+			return false
+		}
+	}
+	return true
 }
 
 // Name is a tool's name on the endpoint of all connections.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"countersign/internal/action"
+	"countersign/internal/canonical"
 	"countersign/internal/capability"
 	"countersign/internal/fault"
 	"countersign/internal/installation"
@@ -42,7 +43,11 @@ func (g *Gateway) verify(ctx context.Context, l capability.Live, t target, raw j
 	if err != nil {
 		return verified{}, err
 	}
-	if err := entry.schema.Check(arguments); err != nil {
+	values, err := canonical.Decode(arguments)
+	if err != nil {
+		return verified{}, err
+	}
+	if err := entry.schema.Judge(values); err != nil {
 		return verified{}, err
 	}
 	return verified{

@@ -97,6 +97,11 @@ func (s *Schema) Check(arguments []byte) error {
 	if err != nil {
 		return refuse("The arguments are not one JSON value.")
 	}
+	return s.Judge(value)
+}
+
+// Judge is Check for arguments that were read already, with numbers as json.Number.
+func (s *Schema) Judge(value any) error {
 	if _, ok := value.(map[string]any); !ok {
 		return refuse("The arguments are not a JSON object.")
 	}
