@@ -1,9 +1,13 @@
 package agent_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +49,33 @@ func TestGitClonesAndFetches(t *testing.T) {
 		}
 	}
 	g.clean()
+}
+
+// TestAHistoryStreams clones more than anybody may hold: what was allocated on the way is a fraction of it.
+func TestAHistoryStreams(t *testing.T) {
+	g := newGitWorld(t, policy.ReadOnly, policy.Chat)
+	const size = 32 << 20
+	work := t.TempDir()
+	large := make([]byte, size)
+	_, _ = rand.Read(large) // it never fails, and cannot be compressed
+	check(t, os.WriteFile(filepath.Join(work, "large.bin"), large, 0o600))
+	g.github.Git(work, "init", "-q", "-b", "main", ".")
+	for _, dir := range []string{work, g.github.Dir("acme/site")} {
+		g.github.Git(dir, "config", "core.compression", "0") // which would only take time
+	}
+	g.github.Git(work, "add", "-A")
+	g.github.Git(work, "commit", "-q", "-m", "large")
+	g.github.Git(work, "push", "-q", g.github.Dir("acme/site"), "HEAD:refs/heads/large")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	said := g.must("", "clone", "--progress", "https://github.com/acme/site.git", "site")
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > size/2 {
+		t.Errorf("%d MiB were allocated for a history of %d MiB", used>>20, size>>20)
+	}
+	if !strings.Contains(said, "remote: Counting objects: ") || !strings.Contains(said, "Receiving objects: 100%") {
+		t.Errorf("git's user sees no progress:\n%s", said)
+	}
 }
 
 func TestAPushIsStagedApprovedAndDelivered(t *testing.T) {
