@@ -33,6 +33,10 @@ const (
 	longTool    = `{"name":"a_tool_with_a_name_that_never_ends_and_has_no_place_to_break_because_its_vendor_generates_names_from_paths","description":"","inputSchema":{"type":"object"}}`
 )
 
+// madeFrom is the release of the connections: an older one, as with most connections, so that what the pages say does not change with
+// every file of the catalog.
+const madeFrom = "sha256:b88fe242d9c2ab31f0c7d2e95a6f1c0b7e4d3a2918f6e5d4c3b2a19087f6e5d4"
+
 func observed(raw string, first time.Time) installation.Observed {
 	d := provider.Define([]byte(raw))
 	return installation.Observed{
@@ -82,7 +86,7 @@ func crmConnection() installation.Connection {
 	tested := now.Add(-40 * time.Second)
 	return installation.Connection{
 		ID: "con_a2b3c4d5e6f7g2h3i4j5k6l7m2", Org: "org_1", Key: "sandbox-crm-k4x7qa", Integration: "sandbox-crm", Kind: "hosted", Runtime: "sandbox_crm.v1",
-		Release: string(built().Digest()), Name: "Sandbox CRM", State: installation.Active, Standing: modes.Standing{Mode: modes.AskUserOnWrite}, Version: 7,
+		Release: madeFrom, Name: "Sandbox CRM", State: installation.Active, Standing: modes.Standing{Mode: modes.AskUserOnWrite}, Version: 7,
 		Destination: "http://127.0.0.1:8090/mcp", Contract: "token", CreatedBy: "Ines Duarte", CreatedAt: now.Add(-27 * 24 * time.Hour),
 		Health: installation.Health{TestedAt: &tested, OK: true, Found: "The credential works: an authenticated call succeeded. Sandbox CRM answered over 2026-07-28 and offers 11 tools."},
 	}
@@ -98,7 +102,7 @@ func crmView() views.ConnectionView {
 			history(audit.DefinitionHeld, audit.System("discovery"), -104*time.Minute, "tool", "deals_move", "definition", strings.Repeat("3f79bb7b", 8)),
 			history(audit.AccessSaved, audit.Actor{Kind: audit.ByPerson, Name: "Ines Duarte"}, -26*24*time.Hour, "mode", "ask_user_on_write", "mode before", "read_only", "tools", "9", "added", "contacts_create, contacts_update, deals_move, notes_add, refund_issue", "removed", ""),
 			history(audit.ConnectionTested, audit.Actor{Kind: audit.ByPerson, Name: "Ines Duarte"}, -27*24*time.Hour, "ok", "true"),
-			history(audit.ConnectionInstalled, audit.Actor{Kind: audit.ByPerson, Name: "Ines Duarte"}, -27*24*time.Hour, "integration", "sandbox-crm", "release", string(built().Digest()), "auth", "token"),
+			history(audit.ConnectionInstalled, audit.Actor{Kind: audit.ByPerson, Name: "Ines Duarte"}, -27*24*time.Hour, "integration", "sandbox-crm", "release", madeFrom, "auth", "token"),
 		},
 		UsedBy: []string{"engineering", "support"}, Waiting: 2, Now: now, MayManage: true, Meaning: meaningOf(c.Key),
 	}

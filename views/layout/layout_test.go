@@ -21,7 +21,7 @@ func draw(t *testing.T, c templ.Component) string {
 
 // What a role may not open is not offered. The guard of the route is the rule; this is courtesy.
 func TestTheMenuOffersWhatTheRoleMayOpen(t *testing.T) {
-	everybody := "overview inbox catalog connections profiles runs releases settings"
+	everybody := "overview inbox catalog connections profiles context runs releases settings"
 	for _, c := range []struct {
 		who  string
 		v    Viewer
