@@ -74,6 +74,21 @@ func (s *search) replace(dst, src []byte, last bool) (out []byte, used int) {
 	return append(dst, src[from:keep]...), keep
 }
 
+// untouched reports whether replace would leave src as it is, and hold none of it back.
+func (s *search) untouched(src []byte, last bool) bool {
+	for end := s.window; end <= len(src); {
+		if jump := int(s.shift[hash(src[end-s.block:end])]); jump > 0 {
+			end += jump
+			continue
+		}
+		if n, open := s.at(src[end-s.window:], last); n > 0 || open {
+			return false
+		}
+		end++
+	}
+	return last || s.begun(src, max(0, len(src)-s.window+1)) == len(src)
+}
+
 // begun is the first place from which the rest of src could be the beginning of a pattern. Nothing else is held back: an event
 // stream that stays open after its answer must deliver the answer.
 func (s *search) begun(src []byte, from int) int {
@@ -138,6 +153,11 @@ func (r *redactingReader) over() {
 
 // Read implements io.Reader.
 func (r *redactingReader) Read(p []byte) (int, error) {
+	if len(p) >= cap(r.in) && len(r.in) == 0 && r.sent == len(r.out) && r.err == nil {
+		if n, whole := r.direct(p); whole {
+			return n, nil
+		}
+	}
 	for r.sent == len(r.out) {
 		if r.err != nil {
 			r.over()
@@ -150,13 +170,31 @@ func (r *redactingReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// direct reads straight into the caller's memory, where nearly every answer can stay: no secret is in it and none begins at its end.
+// Else it is taken back and goes the long way.
+func (r *redactingReader) direct(p []byte) (n int, whole bool) {
+	n, r.err = r.src.Read(p)
+	if n > 0 && r.search.untouched(p[:n], r.err != nil) {
+		return n, true
+	}
+	r.in = append(r.in, p[:n]...)
+	clear(p[:n])
+	r.sift()
+	return 0, false
+}
+
 func (r *redactingReader) fill() {
 	if cap(r.in)-len(r.in) < 4<<10 {
 		r.in = append(make([]byte, 0, 2*cap(r.in)), r.in...)
 	}
 	n, err := r.src.Read(r.in[len(r.in):cap(r.in)])
 	r.in, r.err = r.in[:len(r.in)+n], err
-	out, used := r.search.replace(r.out[:0], r.in, err != nil)
+	r.sift()
+}
+
+// sift replaces what it finds in all that was read, as far as that can be told.
+func (r *redactingReader) sift() {
+	out, used := r.search.replace(r.out[:0], r.in, r.err != nil)
 	r.out, r.sent = out, 0
 	r.in = r.in[:copy(r.in, r.in[used:])]
 }

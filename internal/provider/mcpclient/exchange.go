@@ -107,6 +107,9 @@ func (l link) response(resp *http.Response, id int64, a *answer) ([]byte, error)
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind != "text/event-stream" {
 		a.buffer = buffers.Get().(*bytes.Buffer)
+		if n := resp.ContentLength; n > 0 && n < keptBuffer {
+			a.buffer.Grow(int(n) + bytes.MinRead) // once, and with room to find the end in
+		}
 		_, err := a.buffer.ReadFrom(resp.Body)
 		return a.buffer.Bytes(), err
 	}
