@@ -49,7 +49,9 @@ func NewMCP(runs Runs, g *gateway.Gateway, version string, options ...Option) ht
 
 // NewConfig answers GET /gateway/config: what an agent runtime sets its client up with. It names no provider and holds no credential.
 func NewConfig(runs Runs, publicURL string) http.Handler {
-	return ofRun(runs, func(_ context.Context, live capability.Live) (any, error) { return capability.ConfigOf(live, publicURL), nil })
+	return ofRun(runs, func(_ context.Context, live capability.Live) (any, error) {
+		return capability.ConfigOf(live, publicURL), nil
+	})
 }
 
 // NewPreflight answers GET /gateway/preflight: for each tool of the run whether a call would be allowed, staged or refused, why, and what
