@@ -95,6 +95,7 @@ func (c *serveCommand) serve(p *process, listener net.Listener, table registry.T
 	}
 	seeded.Store(true)
 	log.Info("ready", "address", c.PublicURL)
+	go debug.FreeOSMemory() // the start has used several times what is in use after it
 	select {
 	case err = <-failed:
 	case <-d.gone():

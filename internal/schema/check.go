@@ -182,7 +182,7 @@ func (c *check) text(n *node, v string) *broken {
 			return rule("must be at most %d characters long", *n.maxLength)
 		}
 	}
-	if n.pattern != nil && c.spend(1+len(v)/4) && !n.pattern.MatchString(v) {
+	if n.pattern != nil && c.spend(1+len(v)/4) && !n.pattern.matches(v) {
 		return rule("does not have the form that the schema demands")
 	}
 	return nil
@@ -275,7 +275,7 @@ func (c *check) member(n *node, v map[string]any, name string) *broken {
 		}
 	}
 	for _, p := range n.patterned {
-		if c.spend(1+len(name)/4) && p.pattern.MatchString(name) {
+		if c.spend(1+len(name)/4) && p.pattern.matches(name) {
 			known = true
 			if b := c.value(p.node, v[name]); b != nil {
 				return b.in(name)

@@ -6,8 +6,10 @@ import (
 	"math/big"
 	"net/url"
 	"regexp"
+	"regexp/syntax"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // node is one compiled schema. A nil *node in a field means that the word is absent.
@@ -25,7 +27,7 @@ type node struct {
 	aboveMinimum           *big.Rat // exclusiveMinimum
 	belowMaximum           *big.Rat // exclusiveMaximum
 	minLength, maxLength   *int
-	pattern                *regexp.Regexp
+	pattern                *pattern
 	minItems, maxItems     *int
 	unique                 bool
 	prefix                 []*node
@@ -46,7 +48,7 @@ type node struct {
 }
 
 type patterned struct {
-	pattern *regexp.Regexp
+	pattern *pattern
 	node    *node
 }
 
@@ -194,16 +196,28 @@ func (c *compiler) byName(at, word string, s map[string]any) (map[string]*node, 
 }
 
 // regexp reads a pattern; nil where Go cannot read it, since a look-ahead would make a popular kind of schema unusable.
-func (c *compiler) regexp(source any) (*regexp.Regexp, error) {
+func (c *compiler) regexp(source any) (*pattern, error) {
 	text, ok := source.(string)
 	if c.regexps++; !ok || c.regexps > maxRegexps {
 		return nil, errUnreadable
 	}
-	re, err := regexp.Compile(text)
-	if err != nil {
+	if _, err := syntax.Parse(text, syntax.Perl); err != nil {
 		return nil, nil //nolint:nilnil // an unreadable pattern is no rule, see the package comment
 	}
-	return re, nil
+	return &pattern{text: text}, nil
+}
+
+// pattern is compiled when it is first asked. Most never are: a connection lists hundreds of tools, of which an agent calls a few, and a
+// compiled pattern takes a thousand times the memory of its text.
+type pattern struct {
+	text string
+	once sync.Once
+	re   *regexp.Regexp
+}
+
+func (p *pattern) matches(s string) bool {
+	p.once.Do(func() { p.re = regexp.MustCompile(p.text) }) // it was parsed as this does
+	return p.re.MatchString(s)
 }
 
 func texts(source any) ([]string, error) {
