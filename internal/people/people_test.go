@@ -23,13 +23,13 @@ func TestEveryFailedSignInLooksTheSame(t *testing.T) {
 	gone := active
 	gone.Person.Active = false
 	for sentence, err := range map[string]error{
-		"a wrong password":                people.Verify(active, secret.New("incorrect horse")),
-		"nobody":                          people.Verify(people.Account{}, secret.New("correct horse battery")),
-		"somebody deactivated":            people.Verify(gone, secret.New("correct horse battery")),
-		"somebody who never set one":      people.Verify(people.Account{Person: identity.Person{Active: true}}, secret.New("")),
-		"the password of the decoy":       people.Verify(people.Account{Person: identity.Person{Active: true}}, secret.New("no such person")),
-		"an empty password":               people.Verify(active, secret.Value{}),
-		"the password with a space after": people.Verify(active, secret.New("correct horse battery ")),
+		"a wrong password":                 people.Verify(active, secret.New("incorrect horse")),
+		"nobody":                           people.Verify(people.Account{}, secret.New("correct horse battery")),
+		"somebody deactivated":             people.Verify(gone, secret.New("correct horse battery")),
+		"somebody who never set one":       people.Verify(people.Account{Person: identity.Person{Active: true}}, secret.New("")),
+		"somebody who has no password yet": people.Verify(people.Account{Person: identity.Person{Active: true}}, secret.New("no such person")),
+		"an empty password":                people.Verify(active, secret.Value{}),
+		"the password with a space after":  people.Verify(active, secret.New("correct horse battery ")),
 	} {
 		if err != error(people.SignInRefused) {
 			t.Errorf("%s is answered with %v", sentence, err)
