@@ -141,7 +141,7 @@ func TestNothingIsSentAfterTheSendWindow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newDelete(t)
-			w.ledger.claiming = func() error { time.Sleep(c.late); return nil } // a worker that was stopped before it read the answer
+			w.ledger.claiming = func() error { time.Sleep(c.late); return nil } // by the clock of the bubble: a worker that was stopped before it read the answer
 			w.inItsOwnTime(func(t *testing.T) {
 				if a, err := w.dispatch(); err != nil || a.State != action.State(c.kind) {
 					t.Errorf("%s, %v", a.State, err)

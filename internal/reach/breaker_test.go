@@ -60,7 +60,7 @@ func TestAServiceThatIsAwayIsLeftAlone(t *testing.T) {
 		if _, err := l.Tools(t.Context(), 0); errors.Is(err, resting) {
 			t.Error("a claim, or a person's test, is not told how it is now")
 		}
-		time.Sleep(restFor + time.Second)
+		time.Sleep(restFor + time.Second) // by the clock of the bubble: it takes no time
 		asked := s.asked
 		if err := read(); errors.Is(err, resting) || s.asked != asked+1 {
 			t.Errorf("after its rest nobody finds out: %v", err)
@@ -68,7 +68,7 @@ func TestAServiceThatIsAwayIsLeftAlone(t *testing.T) {
 		if err := read(); !errors.Is(err, resting) {
 			t.Errorf("one that is still away is asked by everybody: %v", err)
 		}
-		time.Sleep(restFor + time.Second)
+		time.Sleep(restFor + time.Second) // by the clock of the bubble: it takes no time
 		s.err = nil
 		for range 3 {
 			if err := read(); err != nil {
