@@ -370,7 +370,7 @@ func TestAPausedServerDoesNotSend(t *testing.T) {
 	}
 	<-a.met
 	w.becomes(id, action.StateExecuting)
-	s.signal(syscall.SIGSTOP)
+	s.stop(t)
 	close(a.release) // the answer of the COMMIT lies ready; nobody reads it
 	over := time.NewTimer(action.SendWindow + time.Second)
 	defer over.Stop()

@@ -166,6 +166,16 @@ func (p *process) kill() {
 
 func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
+// stop stops the process and answers when all its threads stand: the signal alone returns while one on another core still runs.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	p.signal(syscall.SIGSTOP)
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatalf("the process did not stop: %v, %v", status, err)
+	}
+}
+
 // runs runs an operator's command to its end.
 func (w *world) runs(args ...string) string {
 	w.t.Helper()
@@ -195,7 +205,11 @@ func (w *world) server() *server {
 	s := &server{world: w, listen: freeAddress(w.t), dsn: dsn, cutter: c}
 	s.env = []string{"COUNTERSIGN_ENDPOINTS_FILE=" + filepath.Join(w.dir, "endpoints.toml")}
 	s.start()
-	w.t.Cleanup(func() { s.kill() })
+	w.t.Cleanup(func() {
+		if s.kill(); w.t.Failed() {
+			w.t.Logf("the server said:\n%s", s.output)
+		}
+	})
 	jar, err := cookiejar.New(nil)
 	must(w.t, err)
 	s.client = &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
