@@ -62,6 +62,7 @@ func (c *Capabilities) ByToken(ctx context.Context, hash []byte) (capability.Liv
 	}
 	live, err := c.store.ByToken(ctx, hash)
 	if err == nil && listening {
+		live.Told = &capability.Told{} // copies share it
 		c.keep(string(hash), live, now, changes)
 	}
 	return live, err

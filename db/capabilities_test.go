@@ -2,6 +2,7 @@ package db_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -104,6 +105,36 @@ func TestAChangeActsOnTheNextCallAtAnotherReplica(t *testing.T) {
 	}
 	if got := grant().Connection.State; got != installation.Retired {
 		t.Fatalf("after the retirement the other replica says %q", got)
+	}
+}
+
+// What a run was told is forgotten with what it may do, also when only the words have changed.
+func TestNewWordsAreToldOnTheNextCallAtAnotherReplica(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, policy.AskUserOnWrite)
+	b := s.replica()
+	_, hash := s.withToken(run.Order{})
+	told := func(now string) string {
+		t.Helper()
+		l, err := b.memory.ByToken(t.Context(), hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := l.Told.Once("", func() ([]byte, error) { return []byte(now), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for revision := range 20 {
+		b.warm(t, hash)
+		if first := told("words"); told("never asked for") != first {
+			t.Fatalf("%q is not remembered", first)
+		}
+		s.written(revision, about(fmt.Sprint("purpose ", revision)))
+		if now := fmt.Sprint("words after revision ", revision); told(now) != now {
+			t.Fatal("after new words were saved the other replica tells the old ones")
+		}
 	}
 }
 

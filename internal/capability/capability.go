@@ -31,6 +31,7 @@ type Live struct {
 	Org    identity.Org
 	Now    time.Time
 	Grants []Grant // in the order of their keys
+	Told   *Told   // what was made of it for the agent; nil where a Live answers one question only
 }
 
 // Find returns the grant of a connection.

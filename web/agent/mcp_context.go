@@ -77,9 +77,14 @@ func usable(live capability.Live, only connector.Key) (keys []connector.Key) {
 	return keys
 }
 
-// instructed is what a model is told when its client connects, as a JSON text. The organization's words stand between two lines that
-// nothing in them can write, since each of them is a quoted text on a line of its own.
+// instructed is what a model is told when its client connects, as a JSON text.
 func (m *mcp) instructed(r *http.Request, live capability.Live, only connector.Key) ([]byte, error) {
+	return live.Told.Once(only, func() ([]byte, error) { return m.instruct(r, live, only) })
+}
+
+// instruct makes what instructed answers. The organization's words stand between two lines that nothing in them can write, since each of
+// them is a quoted text on a line of its own.
+func (m *mcp) instruct(r *http.Request, live capability.Live, only connector.Key) ([]byte, error) {
 	text := instructions
 	if m.words != nil {
 		part, err := m.words.part(r.Context(), live, only)
