@@ -155,7 +155,7 @@ func (o Ours) register(ctx context.Context, s Site, f Found, a manifest.OAuth) (
 	}
 	answered, err := s.post(ctx, f.Register, "application/json", body, nil)
 	if err != nil {
-		return Client{}, secret.Value{}, unreachable(err)
+		return Client{}, secret.Value{}, unread(err)
 	}
 	var made struct {
 		ID     string `json:"client_id"`

@@ -116,6 +116,9 @@ func challenged(header, name string) string {
 // without one is itself its resource.
 func (s Site) resource(ctx context.Context) (protectedResource, []string, error) {
 	a, err := s.post(ctx, s.MCP.URL(), "application/json", []byte(unauthorised), func(r *http.Request) { r.Header.Set("Accept", "application/json, text/event-stream") })
+	if errors.Is(err, egress.ErrRefused) {
+		return protectedResource{}, nil, egress.ErrRefused
+	}
 	if err != nil {
 		return protectedResource{}, nil, unreachable(err)
 	}
@@ -130,7 +133,7 @@ func (s Site) resource(ctx context.Context) (protectedResource, []string, error)
 		case errors.Is(err, errAbsent):
 			continue
 		case err != nil:
-			return protectedResource{}, nil, unreachable(err)
+			return protectedResource{}, nil, unread(err)
 		case !covers(doc.Resource, s.MCP.URL()):
 			return protectedResource{}, nil, undiscovered("The service's own document is about another address than the one this connection leads to.", nil)
 		}
@@ -175,6 +178,9 @@ func (s Site) server(ctx context.Context, issuer string, o manifest.OAuth) (Foun
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return Found{}, undiscovered("The service names an authorization server that is no address.", err)
 	}
+	if _, err := s.destination(issuer); err != nil { // as it is written: what is asked below leaves some of it out
+		return Found{}, unread(err)
+	}
 	path := strings.TrimSuffix(u.EscapedPath(), "/")
 	root := u.Scheme + "://" + u.Host
 	places := []string{root + "/.well-known/oauth-authorization-server" + path, root + "/.well-known/openid-configuration" + path}
@@ -187,7 +193,7 @@ func (s Site) server(ctx context.Context, issuer string, o manifest.OAuth) (Foun
 		case errors.Is(err, errAbsent):
 			continue
 		case err != nil:
-			return Found{}, unreachable(err)
+			return Found{}, unread(err)
 		}
 		return judged(doc, issuer, o)
 	}
@@ -211,6 +217,14 @@ func judged(doc serverDocument, issuer string, o manifest.OAuth) (Found, error) 
 
 func undiscovered(what string, cause error) *fault.Error {
 	return fault.New(fault.Unavailable, fault.ConnectionUnavailable, what, "Nothing was asked and nothing was stored. Tell the vendor, or connect with another way to authenticate.").Wrap(cause)
+}
+
+// unread tells an address that may not be asked from one that does not answer: trying again helps with the second only.
+func unread(cause error) *fault.Error {
+	if errors.Is(cause, errForbidden) || errors.Is(cause, egress.ErrRefused) {
+		return undiscovered("What the service says of itself leads to an address that is not allowed.", cause)
+	}
+	return unreachable(cause)
 }
 
 func unreachable(cause error) *fault.Error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -75,8 +76,14 @@ func (s Site) destination(raw string) (egress.Destination, error) {
 			}
 		}
 	}
-	return egress.Public(raw)
+	d, err := egress.Public(raw)
+	if err != nil {
+		return d, fmt.Errorf("%w: %w", errForbidden, err)
+	}
+	return d, nil
 }
+
+var errForbidden = errors.New("the address is not that of a public service")
 
 // answer is what a server said, read whole and bounded.
 type answer struct {
