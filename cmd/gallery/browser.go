@@ -119,13 +119,14 @@ type view struct {
 	scheme *playwright.ColorScheme
 }
 
-// looks are the four ways every entry is looked at: a telephone and a desk, by day and by night.
-var looks = []view{
-	{"360-light", 360, 760, playwright.ColorSchemeLight},
-	{"360-dark", 360, 760, playwright.ColorSchemeDark},
-	{"1280-light", 1280, 800, playwright.ColorSchemeLight},
-	{"1280-dark", 1280, 800, playwright.ColorSchemeDark},
-}
+// A telephone and a desk, by day and by night: the four ways every entry is looked at.
+var (
+	telephone        = view{"360-light", 360, 760, playwright.ColorSchemeLight}
+	telephoneByNight = view{"360-dark", 360, 760, playwright.ColorSchemeDark}
+	desk             = view{"1280-light", 1280, 800, playwright.ColorSchemeLight}
+	deskByNight      = view{"1280-dark", 1280, 800, playwright.ColorSchemeDark}
+	looks            = []view{telephone, telephoneByNight, desk, deskByNight}
+)
 
 // context opens a fresh browser context for the view. Motion is reduced so that a colour is measured at rest.
 func (b *browser) context(v view) (playwright.BrowserContext, error) {

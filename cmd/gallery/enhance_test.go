@@ -35,7 +35,7 @@ func (l *look) entry(t *testing.T, name, state string) Entry {
 // The script moves the radio that says whether a tool list is meant, and nothing else.
 func TestTickingAToolMeansTheList(t *testing.T) {
 	l := openLook(t)
-	page := l.page(t, looks[3])
+	page := l.page(t, deskByNight)
 	l.open(t, page, l.entry(t, "Parts", "failed"))
 	meant := `() => document.querySelector('input[name="tools_supplied"]:checked').value || "every tool"`
 	if err := page.GetByText("Every tool this mode allows").Click(); err != nil {
@@ -55,7 +55,7 @@ func TestTickingAToolMeansTheList(t *testing.T) {
 // "Read them first" leads to the text itself, not to a closed triangle.
 func TestALinkUnfoldsWhatItLeadsTo(t *testing.T) {
 	l := openLook(t)
-	page := l.page(t, looks[0])
+	page := l.page(t, telephone)
 	l.open(t, page, l.entry(t, "Parts", "hostile"))
 	evaluate(t, page, `() => {
 		document.querySelector("figure.quoted").id = "arg-reason";
@@ -74,7 +74,7 @@ func TestALinkUnfoldsWhatItLeadsTo(t *testing.T) {
 // A second press of the same button posts nothing.
 func TestAFormIsSentOnce(t *testing.T) {
 	l := openLook(t)
-	page := l.page(t, looks[2])
+	page := l.page(t, desk)
 	l.open(t, page, l.entry(t, "Sign in", "empty"))
 	sent := evaluate(t, page, `() => {
 		const form = document.querySelector("form");
@@ -92,7 +92,7 @@ func TestAFormIsSentOnce(t *testing.T) {
 // HTMX swaps a fragment and fills the live region under the very policy of the pages; a refused answer (422) is shown, too.
 func TestHTMXLivesUnderThePolicy(t *testing.T) {
 	l := openLook(t)
-	c, err := l.context(looks[2])
+	c, err := l.context(desk)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
 
 	"countersign/static"
 )
@@ -38,16 +39,8 @@ func TestNoEntryNeedsALooserPolicy(t *testing.T) {
 	}
 	icons := symbols(t)
 	for _, e := range entries {
-		var b strings.Builder
-		if err := e.Component.Render(t.Context(), &b); err != nil {
-			t.Fatal(err)
-		}
-		doc, err := html.Parse(strings.NewReader(b.String()))
-		if err != nil {
-			t.Fatal(err)
-		}
 		ids := map[string]bool{}
-		for n := range doc.Descendants() {
+		for n := range parsed(t, e).Descendants() {
 			if n.Type != html.ElementNode {
 				continue
 			}
@@ -65,6 +58,58 @@ func TestNoEntryNeedsALooserPolicy(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What a page is about must be in what the server sends, not in what a script makes of it.
+func TestEveryEntryReadsWithoutScript(t *testing.T) {
+	entries, err := allEntries("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if n := headings(parsed(t, e)); n != 1 {
+			t.Errorf("%s has %d headings of the first rank with words in its main part, want one", e.file(), n)
+		}
+	}
+}
+
+// headings counts the h1 inside main that say something.
+func headings(doc *html.Node) (n int) {
+	for main := range doc.Descendants() {
+		if main.DataAtom != atom.Main {
+			continue
+		}
+		for h := range main.Descendants() {
+			if h.DataAtom == atom.H1 && strings.TrimSpace(textOf(h)) != "" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func textOf(n *html.Node) string {
+	var b strings.Builder
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			b.WriteString(d.Data)
+		}
+	}
+	return b.String()
+}
+
+// parsed is an entry as a browser reads it.
+func parsed(t *testing.T, e Entry) *html.Node {
+	t.Helper()
+	var b strings.Builder
+	if err := e.Component.Render(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := html.Parse(strings.NewReader(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
 }
 
 // refused lists what a browser would refuse of one element, or obey although it should not.
