@@ -167,6 +167,8 @@ func connectionPages() []Entry {
 		draw("meaning unread", func(v *views.ConnectionView) {
 			*v.Meaning = views.MeaningView{Unread: "Line 1: The version is 4; this is version = 3, a number without quotes."}
 		}),
+		draw("beside", func(v *views.ConnectionView) { beside(v, "engineering") }),
+		draw("beside, not used", func(v *views.ConnectionView) { beside(v) }),
 		draw("unavailable", func(v *views.ConnectionView) {
 			v.Manifest.Name, v.Manifest.Resources, v.Tools = "", nil, nil
 			v.Unavailable = "This server no longer accepts the catalog entry this connection was installed from. Install it again from the present catalog, and retire this one."
@@ -179,12 +181,28 @@ func connectionPages() []Entry {
 		{list, "full", views.ConnectionsPage(frame("Connections", "connections"), views.ConnectionsView{Now: now, MayInstall: true, Rows: []views.ConnectionRow{
 			{Connection: crm.Connection, Integration: "Sandbox CRM", Mark: "S", Offered: 12, Held: 1, New: 1},
 			{Connection: fresh, Integration: "Sandbox CRM", Mark: "S", Offered: 11},
+			{Connection: besideConnection(), Integration: "Structured questions", Mark: "Q?"},
 			{Connection: broken("DeepWiki", "deepwiki-b2m7tz"), Integration: "DeepWiki", Mark: "D", Offered: 3},
 			{Connection: ended(crm.Connection, installation.Disconnected), Integration: "Exa", Mark: "E", Offered: 2},
 		}, Retired: []views.ConnectionRow{{Connection: ended(crm.Connection, installation.Retired), Integration: "Sandbox CRM", Mark: "S"}}})},
 		{list, "empty", views.ConnectionsPage(frame("Connections", "connections"), views.ConnectionsView{Now: now, MayInstall: true})},
 		{list, "member", views.ConnectionsPage(frameAs("member", "Connections", "connections"), views.ConnectionsView{Now: now})},
 	}
+}
+
+// beside is a connection whose runtime works in the agent's image.
+func beside(v *views.ConnectionView, profiles ...string) {
+	c := besideConnection()
+	v.Connection, v.Manifest, v.Tools, v.Place, v.Credential, v.History = c, oneOf(c.Integration), nil, views.Place{Beside: true}, nil, nil
+	v.UsedBy, v.Waiting, v.Meaning = profiles, 0, nil
+}
+
+func besideConnection() installation.Connection {
+	c := crmConnection()
+	c.Key, c.Name, c.Integration, c.Kind, c.Runtime = "structured-questions-p3k7tz", "Structured questions", "structured-questions", "stdio", "structured_questions.v1"
+	c.Destination, c.Contract, c.Standing = "", "none", modes.Standing{}
+	c.Health.Found = "It works beside the agent: countersign-agent checks it against what it was built with and starts it there. Nothing is sent from here."
+	return c
 }
 
 func broken(name string, key connector.Key) installation.Connection {

@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -40,9 +41,22 @@ type StdioConfig struct {
 // ConfigOf makes the configuration of a run. publicURL is the origin people and agents reach this server at.
 func ConfigOf(l Live, publicURL string) Config {
 	return Config{
-		MCP: MCPConfig{URL: publicURL + "/gateway/mcp"}, Git: repositories(l, publicURL), Stdio: []StdioConfig{},
+		MCP: MCPConfig{URL: publicURL + "/gateway/mcp"}, Git: repositories(l, publicURL), Stdio: besides(l),
 		ExpiresAt: l.Run.ExpiresAt.UTC(), Surface: l.Run.Surface,
 	}
+}
+
+// besides are the runtimes that the agent's own image starts for this run. Mode and tools bind nothing there, since no call of theirs comes
+// this way: that a profile has the connection is what gives it, and it ends with the connection.
+func besides(l Live) []StdioConfig {
+	out := []StdioConfig{}
+	for _, g := range l.Grants {
+		s := StdioConfig{Runtime: string(g.Connection.Runtime)}
+		if g.Connection.Kind == registry.Stdio && g.Connection.State == installation.Active && g.InProfile && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // What a connection of repositories is made of: the tool that stands for fetching, and the setting that names them.

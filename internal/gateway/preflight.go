@@ -8,9 +8,12 @@ import (
 	"countersign/internal/capability"
 	"countersign/internal/connector"
 	"countersign/internal/fault"
+	"countersign/internal/gitgateway"
 	"countersign/internal/installation"
 	"countersign/internal/policy"
 	"countersign/internal/profile"
+	"countersign/internal/provider/github"
+	"countersign/internal/registry"
 	"countersign/internal/run"
 )
 
@@ -23,6 +26,7 @@ type Preflight struct {
 	Budget    PreflightBudget `json:"budget"`
 	Tools     []PreflightTool `json:"tools"`
 	Days      []PreflightDay  `json:"days"` // of each connection whose profile has a limit of the day
+	Git       []PreflightGit  `json:"git"`  // of each connection of repositories
 }
 
 // PreflightBudget counts the consequential actions of the run.
@@ -41,6 +45,12 @@ type PreflightTool struct {
 	Code       fault.Code    `json:"code,omitempty"`
 	Reason     string        `json:"reason"`
 	Next       string        `json:"next,omitempty"`
+}
+
+// PreflightGit is which branches of a connection's repositories a push may make or continue. The default branch is never one of them.
+type PreflightGit struct {
+	Connection connector.Key    `json:"connection"`
+	Branches   gitgateway.Rules `json:"branches"`
 }
 
 // PreflightDay is what is left of a limit of the day.
@@ -85,7 +95,7 @@ func (g *Gateway) Preflight(ctx context.Context, l capability.Live) (Preflight, 
 	}
 	out := Preflight{
 		Run: l.Run.ID, Surface: l.Run.Surface, ExpiresAt: l.Run.ExpiresAt.UTC(), Budget: PreflightBudget{now.Run.Budget, now.Run.Used},
-		Tools: []PreflightTool{}, Days: []PreflightDay{},
+		Tools: []PreflightTool{}, Days: []PreflightDay{}, Git: []PreflightGit{},
 	}
 	for _, grant := range l.Grants {
 		key := grant.Connection.Key
@@ -94,6 +104,13 @@ func (g *Gateway) Preflight(ctx context.Context, l capability.Live) (Preflight, 
 		}
 		if d, ok := days[key]; ok {
 			out.Days = append(out.Days, left(key, d))
+		}
+		if grant.Connection.Kind == registry.Git {
+			rules, err := gitgateway.ParseRules(grant.Connection.Settings[github.BranchesSetting])
+			if err != nil { // rules that cannot be read allow no branch
+				rules = gitgateway.Rules{}
+			}
+			out.Git = append(out.Git, PreflightGit{key, rules})
 		}
 	}
 	return out, nil

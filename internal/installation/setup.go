@@ -42,11 +42,15 @@ func checkID(id string) (string, error) {
 	return id, nil
 }
 
-// DestinationOf is the address a runtime has now: public HTTPS, unless the operator's endpoints file moved it.
+// DestinationOf is the address a runtime has now: public HTTPS, unless the operator's endpoints file moved it. A runtime that works beside
+// the agent has none, and so nothing is ever sent for it.
 func DestinationOf(table registry.Table, runtime registry.Key) (egress.Destination, error) {
 	entry, ok := table.Lookup(runtime)
 	if !ok {
 		return egress.Destination{}, fault.New(fault.Unavailable, fault.ConnectionUnavailable, "This server does not know the runtime “"+string(runtime)+"”.", "Update the server, or retire the connection.")
+	}
+	if entry.Kind == registry.Stdio {
+		return egress.Destination{}, nil
 	}
 	endpoint, err := entry.Endpoint(entry.Primary())
 	if err != nil {
@@ -94,7 +98,7 @@ func checkSecrets(m manifest.Manifest, entry registry.Entry, id manifest.Contrac
 	if err != nil {
 		return nil, err
 	}
-	if len(entry.Parts) > 0 || id == manifest.ServiceAccount {
+	if len(parts) == 0 || len(entry.Parts) > 0 || id == manifest.ServiceAccount {
 		return parts, checkParts(m, parts, values)
 	}
 	return parts, parts[0].Contract.Check(values)

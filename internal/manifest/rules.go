@@ -13,7 +13,7 @@ import (
 
 // rules is every rule about one file beyond its form, in the order a reviewer reads. Each has one bad file in testdata/bad.
 var rules = []func(*check){
-	identityRule, displayRule, docsRule, kindRule, authRule, setupRule, grantRule, resourceRule, toolRules, probeRule,
+	identityRule, displayRule, docsRule, kindRule, besideRule, authRule, setupRule, grantRule, resourceRule, toolRules, probeRule,
 }
 
 var (
@@ -64,6 +64,24 @@ func kindRule(c *check) {
 	case entry.Kind != c.m.Kind:
 		c.at("kind", "The kind is “"+string(c.m.Kind)+"”, but the runtime “"+string(c.m.Runtime)+"” is “"+string(entry.Kind)+"”.",
 			"Write kind = \""+string(entry.Kind)+"\", or name a runtime of the other kind.")
+	}
+}
+
+// besideRule holds a manifest of a runtime that works beside the agent to what is true of one: no credential of the organization goes there,
+// and no call comes through this server, so that nothing written about its tools would bind anybody.
+func besideRule(c *check) {
+	if c.m.Kind != registry.Stdio {
+		return
+	}
+	for i, a := range c.m.Auth {
+		if a.Contract != None {
+			c.at(fmt.Sprintf("auth[%d].contract", i), "A runtime of kind “stdio” works in the agent's image, where no credential of the organization may be.",
+				"Write contract = \"none\"; what needs a credential is another kind.")
+		}
+	}
+	if len(c.m.Tools) > 0 || len(c.m.Resources) > 0 || len(c.m.Grants) > 0 || c.m.Probe != nil {
+		c.at("kind", "The calls of a runtime of kind “stdio” do not come through this server, so tools, resources, grants and a probe would bind nobody.",
+			"Remove them, and say in description what the runtime does.")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"countersign/internal/fault"
 	"countersign/internal/installation"
 	"countersign/internal/provider"
+	"countersign/internal/registry"
 )
 
 // listWithin bounds one look-up of a list, with all its pages.
@@ -119,8 +120,17 @@ func Observed(tools []provider.Definition) []installation.Observed {
 	return out
 }
 
+// beside is what is known here of a runtime that works beside the agent: nobody here can call it.
+var beside = installation.Finding{
+	OK: true, Tools: []installation.Observed{},
+	Found: "It works beside the agent: countersign-agent checks it against what it was built with and starts it there. Nothing is sent from here.",
+}
+
 // Probe implements installation.Prober: an authenticated call, then the list.
 func (l *Lines) Probe(ctx context.Context, c installation.Connection) installation.Finding {
+	if c.Kind == registry.Stdio {
+		return beside
+	}
 	line, err := l.Open(ctx, c)
 	if err != nil {
 		return failed(err)

@@ -50,8 +50,11 @@ func TestTableIsWellFormed(t *testing.T) {
 		if !slices.Contains(Kinds, e.Kind) {
 			t.Errorf("%s has the kind %q", k, e.Kind)
 		}
-		if len(e.Endpoints) == 0 {
-			t.Errorf("%s has no endpoint", k)
+		if (len(e.Endpoints) == 0) != (e.Kind == Stdio) {
+			t.Errorf("%s is of the kind %s and has %d endpoints", k, e.Kind, len(e.Endpoints))
+		}
+		if e.Kind == Stdio && (len(e.Credentials) > 0 || len(e.Headers) > 0 || len(e.Parts) > 0 || e.OAuth || e.ServiceAccount) {
+			t.Errorf("%s runs beside the agent and takes a credential", k)
 		}
 		for r := range e.Endpoints {
 			if !slices.Contains(Roles, r) {

@@ -83,6 +83,11 @@ func Trusted() Table {
 
 		// The practice CRM runs beside the server, on an address only the operator knows: it has none of its own. An authorization
 		// server in front of it is found by discovery.
+		// Stdio runtimes: servers pinned in the agent image. This server only names them; what a key starts, and with which bytes, is compiled
+		// into countersign-agent.
+		Entry{Key: "structured_questions.v1", Kind: Stdio},
+		Entry{Key: "sequential_thinking.v1", Kind: Stdio},
+
 		Entry{Key: "sandbox_crm.v1", Kind: Hosted, Endpoints: mcp(""), Credentials: bearer, OAuth: true},
 	)
 }

@@ -105,7 +105,7 @@ func placeOf(table registry.Table, runtime registry.Key) views.Place {
 	}
 	v := views.Place{Host: hostOf(d.URL())}
 	if e, ok := table.Lookup(runtime); ok {
-		v.Moved = e.Endpoints[registry.MCP].Overridden
+		v.Moved, v.Beside = e.Endpoints[registry.MCP].Overridden, e.Kind == registry.Stdio
 	}
 	return v
 }

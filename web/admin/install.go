@@ -5,6 +5,7 @@ import (
 
 	"countersign/internal/installation"
 	"countersign/internal/manifest"
+	"countersign/internal/registry"
 	"countersign/internal/secret"
 	"countersign/views"
 	"countersign/views/ui"
@@ -97,6 +98,8 @@ func installedSentence(c installation.Connection) string {
 	switch {
 	case c.Health.TestedAt == nil:
 		return "Installed as " + c.Key.String() + ". Its first test is still under way: load this page again to see what it found."
+	case c.Kind == registry.Stdio:
+		return "Installed as " + c.Key.String() + ". Runs of the profiles you add it to are told to start it."
 	case c.Health.OK:
 		return "Installed as " + c.Key.String() + ", and it works. Agents may use nothing of it until you choose a mode."
 	}
