@@ -24,6 +24,12 @@ run: node_modules/.run ## start everything: PostgreSQL, the server and the sandb
 	@go build -o bin/foreground ./scripts/foreground
 	@COUNTERSIGN_DEMO=1 exec bin/foreground bin/countersign serve
 
+.PHONY: build
+build: ## the two programs of a release: bin/countersign, and bin/countersign-agent for the agent's image
+	@scripts/need go
+	@go build -o bin/countersign ./cmd/countersign
+	@CGO_ENABLED=0 go build -trimpath -o bin/countersign-agent ./cmd/countersign-agent
+
 .PHONY: dev
 dev: node_modules/.run ## the same, rebuilt and reloaded whenever a view or a Go file changes
 	@scripts/need go

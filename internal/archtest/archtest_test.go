@@ -23,7 +23,8 @@ var depth = map[string]int{
 	"internal/fault": 0, "internal/canonical": 1, "internal/secret": 1,
 	"internal/policy": 1, "internal/registry": 1, "internal/connector": 1, "internal/identity": 1, "internal/schema": 1,
 	"internal/crm/crmtest": 1, // knows the CRM through HTTP only
-	"internal/audit":       2, "internal/run": 2, "internal/manifest": 2, "internal/egress": 2, "internal/people": 3, "internal/servicetoken": 3,
+	"internal/agentside": 2, "internal/agentside/questions": 6, // they know the gateway through HTTP only
+	"internal/audit": 2, "internal/run": 2, "internal/manifest": 2, "internal/egress": 2, "internal/people": 3, "internal/servicetoken": 3,
 	"internal/release": 3, "internal/credential": 3, "internal/action": 3, "internal/profile": 3, "internal/preferences": 3,
 	"internal/installation": 4, "internal/provider": 4, "internal/wording": 4,
 	"internal/consent": 5, "internal/consent/consenttest": 6, "internal/gitgateway": 5,
@@ -53,12 +54,12 @@ var never = map[string][]string{
 
 // only says which packages may import something from outside. Tests are exempt.
 var only = map[string][]string{
-	"github.com/modelcontextprotocol/go-sdk": {"internal/provider/mcpclient", "web/agent", "internal/crm", "cmd/countersign-agent"},
+	"github.com/modelcontextprotocol/go-sdk": {"internal/provider/mcpclient", "web/agent", "internal/crm", "cmd/countersign-agent", "internal/agentside/questions"},
 	"github.com/jackc/pgx/v5":                {"db", "bench"}, // the benchmark measures PostgreSQL without us, as a floor
 	"github.com/labstack/echo/v4":            {"web"},
 	"github.com/riverqueue/river":            {"db"},
 	"github.com/gorilla/sessions":            {"web/session"},
-	"os/exec":                                {"internal/gitgateway", "internal/provider/github/githubtest", "db/embedded", "db/dbtest", "cmd/countersign", "cmd/gallery", "scripts/foreground", "bench", "internal/provider/direct/upstash/upstashtest"},
+	"os/exec":                                {"internal/agentside", "internal/gitgateway", "internal/provider/github/githubtest", "db/embedded", "db/dbtest", "cmd/countersign", "cmd/gallery", "scripts/foreground", "bench", "internal/provider/direct/upstash/upstashtest"},
 }
 
 type listed struct {

@@ -28,16 +28,16 @@ var repo = func() string {
 	return dir
 }()
 
-// binary is the program under test, built once.
-var binary string
+// binary is the program under test, built once; agentBinary is the one for the agent's image.
+var binary, agentBinary string
 
 func TestMain(m *testing.M) { os.Exit(withBinary(m)) }
 
-// withBinary builds the program, or takes the one named in COUNTERSIGN_E2E_BINARY: that of a release, say.
+// withBinary builds the programs, or takes those named in COUNTERSIGN_E2E_BINARY and COUNTERSIGN_E2E_AGENT_BINARY: of a release, say.
 func withBinary(m *testing.M) int {
 	defer closeBrowser()
 	defer stopShared()
-	if binary = os.Getenv("COUNTERSIGN_E2E_BINARY"); binary != "" {
+	if binary, agentBinary = os.Getenv("COUNTERSIGN_E2E_BINARY"), os.Getenv("COUNTERSIGN_E2E_AGENT_BINARY"); binary != "" && agentBinary != "" {
 		return m.Run()
 	}
 	dir, err := os.MkdirTemp("", "e2e")
@@ -46,12 +46,20 @@ func withBinary(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "countersign")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/countersign")
-	build.Dir, build.Stdout, build.Stderr = repo, os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "countersign does not build:", err)
-		return 1
+	for _, p := range []struct {
+		name string
+		path *string
+	}{{"countersign", &binary}, {"countersign-agent", &agentBinary}} {
+		if *p.path != "" {
+			continue
+		}
+		*p.path = filepath.Join(dir, p.name)
+		build := exec.Command("go", "build", "-o", *p.path, "./cmd/"+p.name)
+		build.Dir, build.Stdout, build.Stderr = repo, os.Stderr, os.Stderr
+		if err := build.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, p.name, "does not build:", err)
+			return 1
+		}
 	}
 	return m.Run()
 }

@@ -1,0 +1,75 @@
+package agentside
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestMain lets the test binary be a supervisor of its own: whose children are left over can only be seen in a process that has no others.
+func TestMain(m *testing.M) {
+	if script := os.Getenv("AGENTSIDE_SUPERVISES"); script != "" {
+		code, err := supervise(context.Background(), exec.Command("/bin/sh", "-c", script), os.Stdin, os.Stdout)
+		if err != nil || len(adopted()) > 0 {
+			code = 99
+		}
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+// TestAServerEndsWithItsClient starts a server that leaves children in its own group and outside of it, and takes its client away.
+func TestAServerEndsWithItsClient(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		end  string
+		code int
+	}{
+		"its input ends":    {`cat >/dev/null; exit 7`, 7},
+		"it is told to":     {`exec cat >/dev/null`, 128 + int(syscall.SIGKILL)},
+		"it ends by itself": {`exit 5`, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), `AGENTSIDE_SUPERVISES=sleep 1000 & echo $!; setsid sh -c 'sleep 1000 & echo $!; echo $$; exec sleep 1000' & read _; `+c.end)
+			in, err := cmd.StdinPipe()
+			must(t, err)
+			out, err := cmd.StdoutPipe()
+			must(t, err)
+			must(t, cmd.Start())
+			var left []int
+			for lines := bufio.NewScanner(out); len(left) < 3 && lines.Scan(); {
+				pid, err := strconv.Atoi(strings.TrimSpace(lines.Text()))
+				must(t, err)
+				left = append(left, pid)
+			}
+			_, err = io.WriteString(in, "go\n")
+			must(t, err)
+			switch name {
+			case "its input ends":
+				must(t, in.Close())
+			case "it is told to":
+				must(t, cmd.Process.Signal(syscall.SIGTERM))
+			}
+			_ = cmd.Wait()
+			if got := cmd.ProcessState.ExitCode(); got != c.code {
+				t.Errorf("ended with %d, not %d", got, c.code)
+			}
+			for _, pid := range left {
+				if syscall.Kill(pid, 0) == nil {
+					t.Errorf("process %d is left", pid)
+				}
+			}
+			if len(left) != 3 {
+				t.Errorf("only %v were started", left)
+			}
+		})
+	}
+}
