@@ -188,7 +188,7 @@ func ConnectionPage(f layout.Frame, v ConnectionView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if !v.retired() {
+			if !v.retired() && !v.beside() {
 				templ_7745c5c3_Err = FreezeSwitch(SwitchOf(f, v.freezeSwitch(), v.Connection.Name)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

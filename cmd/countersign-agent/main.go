@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -68,8 +69,11 @@ type execCommand struct {
 
 func (c *execCommand) Run(ctx context.Context) error {
 	command := c.Command
-	if len(command) > 0 && command[0] == "--" {
+	switch {
+	case len(command) > 0 && command[0] == "--":
 		command = command[1:]
+	case len(command) > 0 && strings.HasPrefix(command[0], "-"): // never repeated: it could be a token that somebody typed
+		return fault.New(fault.Invalid, fault.CodeInvalid, "An unknown flag stands before the command.", "See countersign-agent exec --help; the command comes after --.")
 	}
 	if len(command) == 0 {
 		return fault.New(fault.Invalid, fault.CodeInvalid, "There is no command to start.", "Write it after --, like countersign-agent exec --token-file FILE -- git clone https://github.com/acme/site.git.")
