@@ -111,6 +111,7 @@ func (p *person) tabsTo(t *testing.T, test string) {
 
 // TestWithoutJavaScript is the admin's and the approver's work in a browser that runs no script.
 func TestWithoutJavaScript(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "COUNTERSIGN_DEMO=1")
 	s.start(t)
 	plain := desk

@@ -25,6 +25,7 @@ import (
 // TestConsentAtAServerNobodyHereWrote is the whole way at oidc-provider, by its own pages: discovery, registration, consent, two renewals
 // with rotation, and giving back.
 func TestConsentAtAServerNobodyHereWrote(t *testing.T) {
+	t.Parallel()
 	idp := startIDP(t)
 	file := filepath.Join(t.TempDir(), "endpoints.toml")
 	must(t, os.WriteFile(file, []byte("[endpoints]\n\"linear.v1\" = \""+idp.url+"/mcp\"\n"), 0o600))

@@ -29,6 +29,7 @@ func newVendor(t *testing.T) (*consenttest.Server, string) {
 // TestConsent is an admin who connects a vendor by signing in there, in browsers with and without a script, and a second server on the
 // same database that renews with the first one.
 func TestConsent(t *testing.T) {
+	t.Parallel()
 	vendor, file := newVendor(t)
 	s := newServer(t, "COUNTERSIGN_DEMO=1", file)
 	s.start(t)

@@ -38,6 +38,7 @@ func installs(t *testing.T, s *server, integration string, typed map[string]stri
 // TestARefundWithALostAnswer is support work at Lemon Squeezy: an order is read, a refund waits, its card says what will happen in the
 // order's own currency, it is approved, the vendor applies it and dies, and a look at the order settles it without a second refund.
 func TestARefundWithALostAnswer(t *testing.T) {
+	t.Parallel()
 	v := lemontest.New(t)
 	s := newServer(t, "COUNTERSIGN_DEMO=1", endpointsFile(t, "lemonsqueezy.v1", v.URL))
 	s.start(t)
@@ -68,6 +69,7 @@ func TestARefundWithALostAnswer(t *testing.T) {
 // TestAKeyIsRenamed is the work on a Redis database at Upstash, whose address, for the account and for the database, the operator has
 // moved: a person types both credentials, an agent reads, renames a key, and the vendor hangs after it did.
 func TestAKeyIsRenamed(t *testing.T) {
+	t.Parallel()
 	v := upstashtest.New(t)
 	s := newServer(t, "COUNTERSIGN_DEMO=1", endpointsFile(t, "upstash.v1/api", v.URL+"/v2", "upstash.v1/data", v.Redis.URL))
 	s.start(t)
@@ -104,6 +106,7 @@ func TestAKeyIsRenamed(t *testing.T) {
 
 // TestTheWeeklyTrafficReport is read with the key of a service account, which is exchanged and sent nowhere else.
 func TestTheWeeklyTrafficReport(t *testing.T) {
+	t.Parallel()
 	v := analyticstest.New(t)
 	s := newServer(t, "COUNTERSIGN_DEMO=1", endpointsFile(t, "google_analytics.v1/data", v.URL, "google_analytics.v1/admin", v.URL, "google_analytics.v1/token", v.TokenURL))
 	s.start(t)

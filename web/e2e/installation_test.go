@@ -14,6 +14,7 @@ const ownerPassword = "correct horse, battery and staple"
 // TestARealInstallation is an organization without the sandbox: from the operator's first command to people with combined roles and
 // tokens that end.
 func TestARealInstallation(t *testing.T) {
+	t.Parallel()
 	r := &realInstallation{s: newServer(t)}
 	for _, chapter := range []struct {
 		name string

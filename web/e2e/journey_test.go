@@ -13,6 +13,7 @@ import (
 // TestJourney is the main job from a fresh machine to a proven audit trail, as people, agents and the operator live through it. Each
 // chapter goes on where the one before ended, so the first that fails ends the story.
 func TestJourney(t *testing.T) {
+	t.Parallel()
 	j := &journey{s: newServer(t, "COUNTERSIGN_DEMO=1")}
 	for _, chapter := range []struct {
 		name string

@@ -19,6 +19,7 @@ import (
 // server-everything over streamable HTTP, and server-memory, which only speaks over pipes, behind a bridge made of the official SDK.
 // Trusted runtimes of the catalog are pointed at them; the product cannot tell.
 func TestUpstreamsNobodyHereWrote(t *testing.T) {
+	t.Parallel()
 	everything, memory := startEverything(t), startMemory(t)
 	s := newServer(t, "COUNTERSIGN_DEMO=1", endpointsFile(t, "microsoft_learn.v1", everything, "deepwiki.v1", memory))
 	s.start(t)
