@@ -20,6 +20,7 @@ type Authorizer struct {
 	places   []egress.Destination
 	headers  []filled
 	redactor *Redactor
+	login    egress.Login // of a connection string
 }
 
 type filled struct {
@@ -38,6 +39,14 @@ func Bind(c Contract, values map[string]secret.Value, d egress.Destination, also
 	}
 	if err := c.Check(values); err != nil {
 		return nil, err
+	}
+	if c.connection != "" {
+		login, err := bindLogin(values[c.connection], d)
+		if err != nil {
+			return nil, err
+		}
+		a.login, a.redactor = login, login.redactor
+		return a, nil
 	}
 	var all []secret.Value
 	for _, h := range c.headers {

@@ -57,7 +57,10 @@ func (h Header) filled(values map[string]secret.Value) secret.Value {
 }
 
 // Contract is how requests of a connection are authorised by static secrets. The zero value authorises nothing.
-type Contract struct{ headers []Header }
+type Contract struct {
+	headers    []Header
+	connection string // the field of a connection string; then there are no headers
+}
 
 // Token is the contract with one secret in one header.
 func Token(name, format string) (Contract, error) {
@@ -102,6 +105,9 @@ func NewContract(headers ...Header) (Contract, error) {
 
 // Fields lists the fields a person fills in.
 func (c Contract) Fields() []string {
+	if c.connection != "" {
+		return []string{c.connection}
+	}
 	var out []string
 	for _, h := range c.headers {
 		out = append(out, h.fields()...)
@@ -113,6 +119,14 @@ func (c Contract) Fields() []string {
 func (c Contract) Check(values map[string]secret.Value) error {
 	var problems fault.List
 	known := map[string]bool{}
+	if c.connection != "" {
+		known[c.connection] = true
+		if _, err := parseLogin(values[c.connection].Reveal()); err != nil {
+			f := *fault.Of(err)
+			f.Field = c.connection
+			problems = append(problems, &f)
+		}
+	}
 	for _, h := range c.headers {
 		for _, f := range h.fields() {
 			known[f] = true

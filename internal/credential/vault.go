@@ -106,7 +106,7 @@ func (v *Vault) Holds(ctx context.Context, p Place, fields []string) (bool, erro
 // Authorizer opens the newest credential for requests to d, and to the same runtime's other addresses where one credential is for all. It
 // refuses when the credential was stored for another origin than that of d.
 func (v *Vault) Authorizer(ctx context.Context, p Place, c Contract, d egress.Destination, also ...egress.Destination) (*Authorizer, error) {
-	if len(c.headers) == 0 {
+	if len(c.Fields()) == 0 {
 		return Bind(c, nil, d, also...)
 	}
 	values, err := v.values(ctx, p, c.Fields(), d)

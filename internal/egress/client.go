@@ -76,4 +76,11 @@ func SendBefore(ctx context.Context, t time.Time) context.Context {
 	return context.WithValue(ctx, sendKey{}, t)
 }
 
-var errLate = errors.New("the moment until which this request might be sent has passed")
+// SendDeadline is the moment that SendBefore set.
+func SendDeadline(ctx context.Context) (time.Time, bool) {
+	t, ok := ctx.Value(sendKey{}).(time.Time)
+	return t, ok && !t.IsZero()
+}
+
+// ErrLate is the failure of a write whose moment has passed.
+var ErrLate = errors.New("the moment until which this request might be sent has passed")

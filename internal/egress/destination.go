@@ -30,6 +30,9 @@ func (d Destination) Origin() string {
 	if d.host == "" {
 		return ""
 	}
+	if d.scheme == databaseScheme || d.scheme == databaseSRV { // a list of servers is one place
+		return d.url
+	}
 	host := d.host
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
@@ -147,6 +150,11 @@ func publicSentence(raw string, u *url.URL, host string) string {
 	if p := u.Port(); p != "" && p != "443" {
 		return "The address must use port 443; other ports belong to things that are not public services."
 	}
+	return nameSentence(host)
+}
+
+// nameSentence is the rule for names of public services.
+func nameSentence(host string) string {
 	if isLiteral(host) {
 		return "The address must name a host, not an IP address; a name can be certified and checked."
 	}

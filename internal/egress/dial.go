@@ -112,7 +112,7 @@ func failureOf(err error) Failure {
 		return Cancelled
 	case errors.As(err, &dns):
 		return Unresolved
-	case errors.Is(err, errLate), errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+	case errors.Is(err, ErrLate), errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return TimedOut
 	case errors.As(err, &handshake):
 		return Untrusted

@@ -113,7 +113,7 @@ func (w *Watch) admit(n int, deadline time.Time) error {
 		return net.ErrClosed
 	}
 	if w.r.BytesWritten == 0 && !deadline.IsZero() && !time.Now().Before(deadline) {
-		return errLate
+		return ErrLate
 	}
 	w.r.BytesWritten += int64(n)
 	return nil

@@ -127,11 +127,15 @@ func (s *Connections) prepare(by identity.Person, m manifest.Manifest, digest st
 	faults = collect(faults, err)
 	settings, err := checkSettings(m, q.Settings)
 	faults = collect(faults, err)
-	destination, unreachable := DestinationOf(s.Registry, m.Runtime)
+	destination, unreachable := WhereTyped(s.Registry, m.Runtime, q.Contract, m.FieldsFor(q.Contract), q.Secrets)
+	if f, ok := fault.As(unreachable); ok && f.Field != "" { // what was typed is no address: one of the form's own faults
+		faults, unreachable = collect(faults, unreachable), nil
+		return Connection{}, nil, faults.Err()
+	}
 	var parts []Part
 	if runtime, ok := s.Registry.Lookup(m.Runtime); ok && unreachable == nil {
 		q.Secrets = entered(q.Contract, q.Secrets)
-		parts, err = checkSecrets(m, runtime, q.Contract, settings, q.Secrets)
+		parts, err = checkSecrets(m, runtime, q.Contract, settings, q.Secrets, destination)
 		faults = collect(faults, err)
 	}
 	if err := faults.Err(); err != nil {
@@ -277,13 +281,14 @@ func (s *Connections) ReplaceCredential(ctx context.Context, by identity.Person,
 	if c.Contract == string(manifest.OAuth2) {
 		return Connection{}, fault.New(fault.Conflict, fault.CodeConflict, "Nothing is typed in for this connection: a person signs in at the service.", "Sign in again from the connection's page.")
 	}
-	destination, err := DestinationOf(s.Registry, c.Runtime)
+	id := manifest.Contract(c.Contract)
+	destination, err := WhereTyped(s.Registry, c.Runtime, id, m.FieldsFor(id), values)
 	if err != nil {
 		return Connection{}, err
 	}
 	runtime, _ := s.Registry.Lookup(c.Runtime)
-	values = entered(manifest.Contract(c.Contract), values)
-	parts, err := checkSecrets(m, runtime, manifest.Contract(c.Contract), c.Settings, values)
+	values = entered(id, values)
+	parts, err := checkSecrets(m, runtime, id, c.Settings, values, destination)
 	if err != nil {
 		return Connection{}, err
 	}

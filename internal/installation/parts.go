@@ -24,8 +24,8 @@ type Part struct {
 }
 
 // Parts takes a connection's credential apart. A part whose endpoint the connection has not chosen is left out. The common case is one
-// part: a token for the address that stands for the runtime.
-func Parts(m manifest.Manifest, entry registry.Entry, id manifest.Contract, settings map[string]string) ([]Part, error) {
+// part: a token for the address that stands for the runtime, which is primary.
+func Parts(m manifest.Manifest, entry registry.Entry, id manifest.Contract, settings map[string]string, primary egress.Destination) ([]Part, error) {
 	if _, ok := m.Contract(id); !ok {
 		return nil, fault.Field("contract", m.Name+" does not offer this way to authenticate.")
 	}
@@ -44,6 +44,9 @@ func Parts(m manifest.Manifest, entry registry.Entry, id manifest.Contract, sett
 	contract, err := ContractOf(m, id)
 	if err != nil {
 		return nil, err
+	}
+	if id == manifest.ConnectionString {
+		return []Part{{Role: entry.Primary(), Fields: contract.Fields(), Contract: contract, Destination: primary}}, nil
 	}
 	d, ok, err := Place(entry, entry.Primary(), settings)
 	if err != nil || !ok {

@@ -62,11 +62,45 @@ func DestinationOf(table registry.Table, runtime registry.Key) (egress.Destinati
 	return egress.Public(endpoint.URL)
 }
 
+// WhereTyped is DestinationOf for a runtime whose address a person types with the credential.
+func WhereTyped(table registry.Table, runtime registry.Key, contract manifest.Contract, fields []manifest.Field, values map[string]secret.Value) (egress.Destination, error) {
+	if contract != manifest.ConnectionString || moved(table, runtime) || len(fields) != 1 {
+		return DestinationOf(table, runtime)
+	}
+	d, err := credential.AddressOf(values[fields[0].Name])
+	if err != nil {
+		f := *fault.Of(err)
+		f.Field = fields[0].Name
+		return d, &f
+	}
+	return d, nil
+}
+
+// WhereStored is DestinationOf for a connection that was made before. The address of one that was typed is the stored one.
+func WhereStored(table registry.Table, c Connection) (egress.Destination, error) {
+	if manifest.Contract(c.Contract) != manifest.ConnectionString || moved(table, c.Runtime) {
+		return DestinationOf(table, c.Runtime)
+	}
+	if d, err := egress.Database(c.Destination); err == nil {
+		return d, nil
+	}
+	return egress.Destination{}, credential.ErrElsewhere // it was made for an operator's endpoint that is gone
+}
+
+// moved reports whether the operator's endpoints file says where the runtime is.
+func moved(table registry.Table, runtime registry.Key) bool {
+	e, _ := table.Lookup(runtime)
+	return e.Endpoints[e.Primary()].Overridden
+}
+
 // ContractOf turns a manifest's auth contract into the one that authorises requests.
 func ContractOf(m manifest.Manifest, id manifest.Contract) (credential.Contract, error) {
 	auth, ok := m.Contract(id)
 	if !ok {
 		return credential.Contract{}, fault.Field("contract", m.Name+" does not offer this way to authenticate.")
+	}
+	if fields := m.FieldsFor(id); id == manifest.ConnectionString && len(fields) == 1 {
+		return credential.ConnectionString(fields[0].Name), nil
 	}
 	if id == manifest.OAuth2 { // nothing is typed in: what authorises is kept by consent
 		return credential.NewContract()
@@ -82,7 +116,7 @@ func ContractOf(m manifest.Manifest, id manifest.Contract) (credential.Contract,
 
 // checkSecrets judges the credential fields of a contract: the manifest's own pattern first, then what can travel. It answers the parts
 // that the fields make.
-func checkSecrets(m manifest.Manifest, entry registry.Entry, id manifest.Contract, settings map[string]string, values map[string]secret.Value) ([]Part, error) {
+func checkSecrets(m manifest.Manifest, entry registry.Entry, id manifest.Contract, settings map[string]string, values map[string]secret.Value, to egress.Destination) ([]Part, error) {
 	var faults fault.List
 	for _, f := range m.FieldsFor(id) {
 		if err := f.Check(values[f.Name].Reveal()); err != nil {
@@ -94,7 +128,7 @@ func checkSecrets(m manifest.Manifest, entry registry.Entry, id manifest.Contrac
 	if err := faults.Err(); err != nil {
 		return nil, err
 	}
-	parts, err := Parts(m, entry, id, settings)
+	parts, err := Parts(m, entry, id, settings, to)
 	if err != nil {
 		return nil, err
 	}

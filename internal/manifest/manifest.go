@@ -67,7 +67,7 @@ const (
 var Contracts = []Contract{None, Token, OAuth2, ServiceAccount, ConnectionString, PAT}
 
 // Offered lists the contracts this server has code for.
-var Offered = []Contract{None, Token, OAuth2, ServiceAccount, PAT}
+var Offered = []Contract{None, Token, OAuth2, ServiceAccount, ConnectionString, PAT}
 
 // Auth is one way to authenticate. Header and Format belong to the token and pat contracts and equal an entry of the registry; OAuth belongs to
 // the oauth2 contract.

@@ -118,6 +118,8 @@ func authRule(c *check) {
 			c.oauth(p, a)
 		case a.Contract == ServiceAccount:
 			c.accountAuth(p, a)
+		case a.Contract == ConnectionString:
+			c.connectionAuth(p, a)
 		case a.Header != "" || a.Format != "" || !a.OAuth.empty():
 			c.at(p, "The auth contract “"+string(a.Contract)+"” sends no header and asks nobody for consent.", "Remove all but the contract, or use contract = \"token\" or \"oauth2\".")
 		}
@@ -183,6 +185,18 @@ func (c *check) accountAuth(p string, a Auth) {
 	}
 	if len(c.m.AccountScopes()) == 0 {
 		c.at(p, "No grant names a scope, so a service account could ask for nothing.", "Write the vendor's scopes into the [[grants]].")
+	}
+}
+
+func (c *check) connectionAuth(p string, a Auth) {
+	if a.Header != "" || a.Format != "" || !a.OAuth.empty() {
+		c.at(p, "A connection string is taken apart and sent to nobody, so it has no header and no consent.", "Remove all but the contract.")
+	}
+	if entry, ok := c.reg.Lookup(c.m.Runtime); ok && !entry.ConnectionString {
+		c.at(p, "The runtime “"+string(c.m.Runtime)+"” takes no connection string.", "Use a contract that its entry in internal/registry/table.go takes.")
+	}
+	if fields := c.m.FieldsFor(ConnectionString); len(fields) != 1 || !fields[0].Secret || !fields[0].Required {
+		c.at(p, "A connection string needs exactly one setup field: a required secret with goes_to = \"connection_string\".", "Write one [[setup.fields]] that asks for it.")
 	}
 }
 

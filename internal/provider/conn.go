@@ -40,6 +40,10 @@ type Endpoint struct {
 	Writer *http.Client // one fresh connection per request, observed; for effects
 
 	ReadsOnly bool // the connection has no credential for effects here
+
+	// Where the service speaks a protocol of its own there are no HTTP clients: Raw opens connections and Login authenticates.
+	Raw   *egress.Raw
+	Login egress.Login
 }
 
 // Conn is one connection of one organization with one version of its credential. Build it once, share it, and Close it when the
@@ -61,6 +65,12 @@ func NewConn(org identity.OrgID, key connector.Key, s Settings, targets map[regi
 	}
 	c := &Conn{Org: org, Key: key, Settings: s, endpoints: map[registry.Role]Endpoint{}, states: map[any]any{}}
 	for role, t := range targets {
+		if l, ok := t.Editor.(interface{ Login() (egress.Login, bool) }); ok {
+			if login, ok := l.Login(); ok {
+				c.endpoints[role] = Endpoint{URL: t.Destination.URL(), Origin: t.Destination.Origin(), Raw: egress.Through(t.Destination), Login: login}
+				continue
+			}
+		}
 		o := egress.Options{Editor: t.Editor, Headers: t.Headers, Timeout: s.Timeout, MaxBytes: s.MaxAnswer}
 		reads := o
 		if t.ReadEditor != nil {
@@ -87,7 +97,16 @@ func (c *Conn) Endpoint(r registry.Role) (Endpoint, error) {
 // Close gives back what the connection holds open. Calls that are under way end as they would have.
 func (c *Conn) Close() {
 	for _, e := range c.endpoints {
-		e.Reader.CloseIdleConnections()
+		if e.Reader != nil {
+			e.Reader.CloseIdleConnections()
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.states {
+		if open, ok := s.(interface{ Close() }); ok {
+			open.Close()
+		}
 	}
 }
 

@@ -39,6 +39,20 @@ type OwnReconciler interface {
 	CanReconcile(call Call) bool
 }
 
+// Previewer is implemented by providers that can show, by a read made now, what some writes would meet and what they would make of it.
+type Previewer interface {
+	CanPreview(call Call) bool
+	Preview(ctx context.Context, c *Conn, call Call) (Preview, error)
+}
+
+// Preview is what a write would do to the thing as it is now. It is for the eyes of the person who decides, and kept nowhere.
+type Preview struct {
+	Sentence string // what was found and what would become of it, for a person
+	Before   string // the thing as it is; empty where there is none yet
+	After    string // the thing as the write would leave it now; empty where there is none any more, or nobody can tell
+	Computed bool   // After is meant
+}
+
 // Call is one call of a tool.
 type Call struct {
 	Tool      string          // the upstream's own name, byte for byte
@@ -75,6 +89,7 @@ type Finding struct {
 	Broken   int           // how many of them are unusable
 	Proven   bool          // a call that needs the credential succeeded; listing alone proves nothing with some vendors
 	Took     time.Duration // of the whole test
+	Beyond   []string      // what the credential may do besides what this server uses it for, a sentence each
 }
 
 // Sight says what a reconciler saw.

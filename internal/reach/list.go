@@ -156,6 +156,9 @@ func found(t provider.Finding) string {
 	if t.Broken > 0 {
 		words += fmt.Sprintf(" %d of them cannot be used.", t.Broken)
 	}
+	for _, more := range t.Beyond {
+		words += " " + more
+	}
 	if t.Proven {
 		return "The credential works: an authenticated call succeeded. " + words
 	}

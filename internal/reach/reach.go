@@ -211,7 +211,7 @@ func (l *Lines) manifest(ctx context.Context, c installation.Connection) (manife
 // destination is the address stored when the connection was made, never one derived from anything later. When the operator has moved
 // the runtime since, the connection waits for a person to enter its credential again.
 func (l *Lines) destination(c installation.Connection) (egress.Destination, error) {
-	now, err := installation.DestinationOf(l.registry, c.Runtime)
+	now, err := installation.WhereStored(l.registry, c)
 	if err != nil {
 		return egress.Destination{}, err
 	}

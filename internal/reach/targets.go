@@ -35,7 +35,7 @@ func (l *Lines) targets(ctx context.Context, c installation.Connection, m manife
 	if held != nil {
 		return out, nil
 	}
-	parts, err := installation.Parts(m, entry, manifest.Contract(c.Contract), c.Settings)
+	parts, err := installation.Parts(m, entry, manifest.Contract(c.Contract), c.Settings, primary)
 	if err != nil {
 		return nil, err
 	}

@@ -78,6 +78,8 @@ type Entry struct {
 	// sent to nobody: what is signed with it is exchanged at Token for what authorises the rest.
 	Parts          []Part
 	ServiceAccount bool
+	// ConnectionString: a person types where it is together with the login. Such an address is held to the rule for databases.
+	ConnectionString bool
 }
 
 // Part is how one part of a credential travels. In Format "{field}" stands for a field of the setup form, and "{field:other}" for both

@@ -81,6 +81,9 @@ func Trusted() Table {
 			},
 		},
 
+		// A database has the address its connection string names, unless the operator names one.
+		Entry{Key: "mongodb.v1", Kind: Direct, Endpoints: mcp(""), ConnectionString: true},
+
 		// The practice CRM runs beside the server, on an address only the operator knows: it has none of its own. An authorization
 		// server in front of it is found by discovery.
 		// Stdio runtimes: servers pinned in the agent image. This server only names them; what a key starts, and with which bytes, is compiled

@@ -65,6 +65,15 @@ func (l *Link) deliver(a Answer, isError bool) (provider.Result, error) {
 	return mcpclient.Bounded(raw, l.Conn.Settings.MaxResult)
 }
 
+// Kept is an answer in the form that is kept with an outcome, within the bound of the connection.
+func (l *Link) Kept(a Answer, isError bool) json.RawMessage {
+	d, err := l.deliver(a, isError)
+	if err != nil {
+		d.Raw, _ = Answer{Text: "The service's answer cannot be kept within the bound."}.raw(isError)
+	}
+	return d.Raw
+}
+
 func textOf(raw json.RawMessage) string { return mcpclient.TextOf(raw) }
 
 // Table writes rows as text under their heads, for people and models alike.

@@ -80,6 +80,9 @@ func (p *Provider) Execute(ctx context.Context, c *provider.Conn, call provider.
 	if err != nil {
 		return unsent(err)
 	}
+	if t.Write.Send != nil {
+		return t.Write.Send(ctx, l, a)
+	}
 	q, err := t.Write.Prepare(ctx, l, a)
 	if err != nil {
 		return unsent(err)
@@ -95,6 +98,9 @@ func (p *Provider) Execute(ctx context.Context, c *provider.Conn, call provider.
 	r, err := l.do(e.Writer, out)
 	return l.judge(t.Write, a, r, err, watch.Record(), q.Before)
 }
+
+// Unsent is the outcome of a write of which nothing was sent, for a Send that found out why not.
+func Unsent(err error) action.Outcome { return unsent(err) }
 
 // unsent is the outcome of a write of which nothing was sent.
 func unsent(err error) action.Outcome {
@@ -156,6 +162,29 @@ func (l *Link) shown(w *Write, a Arguments, r Reply) Answer {
 		return Answer{Text: "Applied (HTTP " + strconv.Itoa(r.Status) + ")."}
 	}
 	return Answer{Structured: v}
+}
+
+// CanPreview implements provider.Previewer.
+func (p *Provider) CanPreview(call provider.Call) bool {
+	t, _, err := p.find(call)
+	return err == nil && t.Write != nil && t.Write.Preview != nil
+}
+
+// Preview implements provider.Previewer.
+func (p *Provider) Preview(ctx context.Context, c *provider.Conn, call provider.Call) (provider.Preview, error) {
+	t, a, err := p.find(call)
+	if err != nil || t.Write == nil || t.Write.Preview == nil {
+		return provider.Preview{}, err
+	}
+	v, err := t.Write.Preview(ctx, p.link(c, call), a)
+	var refused *Refused
+	switch {
+	case errors.As(err, &refused):
+		return provider.Preview{Sentence: refused.Words}, nil
+	case err != nil:
+		return v, provider.Broken(err)
+	}
+	return v, nil
 }
 
 // CanReconcile implements provider.OwnReconciler.

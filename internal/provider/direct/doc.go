@@ -33,6 +33,8 @@ type Vendor struct {
 	Paced func(l *Link, r Reply)
 	// Probes are reads that each prove the credential of one endpoint. Those whose endpoint a connection has are all made.
 	Probes []Probe
+	// Beyond says what the credential may do besides what the tools need, a sentence each; nil where a vendor does not tell.
+	Beyond func(ctx context.Context, l *Link) ([]string, error)
 }
 
 // Probe is one of a vendor's own reads.
@@ -69,6 +71,10 @@ func (t Tool) Effect() policy.Effect {
 type Write struct {
 	// Prepare looks at what has to be looked at first and makes the one request. An error means that nothing is sent.
 	Prepare func(ctx context.Context, l *Link, a Arguments) (Request, error)
+	// Send does all of it where the vendor speaks a protocol of its own: then there is no Prepare, Judge or Show.
+	Send func(ctx context.Context, l *Link, a Arguments) action.Outcome
+	// Preview reads what the write would meet, for the person who decides. Nil: nothing is shown.
+	Preview func(ctx context.Context, l *Link, a Arguments) (provider.Preview, error)
 	// Judge says what a good status means where it does not by itself mean "applied". Nil: it does.
 	Judge func(l *Link, a Arguments, r Reply) Verdict
 	// Show makes the answer that is kept; nil shows the vendor's own JSON.
@@ -100,6 +106,7 @@ type tool struct {
 var (
 	_ provider.Provider      = (*Provider)(nil)
 	_ provider.OwnReconciler = (*Provider)(nil)
+	_ provider.Previewer     = (*Provider)(nil)
 )
 
 // New makes the provider of a vendor. It panics where the vendor's declarations contradict each other: they are code.
@@ -159,6 +166,11 @@ func (p *Provider) Test(ctx context.Context, c *provider.Conn) (provider.Finding
 			return f, fault.New(fault.Unavailable, fault.UpstreamError, "The service refused the test call “"+call.Tool+"”: "+clip(textOf(r.Raw), 300), "Check what the credential may do at "+p.vendor.Name+".")
 		}
 		f.Proven = true
+	}
+	if p.vendor.Beyond != nil {
+		if f.Beyond, err = p.vendor.Beyond(ctx, p.link(c, provider.Call{})); err != nil {
+			return f, provider.Broken(err)
+		}
 	}
 	f.Took = time.Since(start)
 	return f, nil

@@ -50,6 +50,8 @@ type World struct {
 
 	Faults    []Fault            // those the upstream can play
 	Truncated action.OutcomeKind // what a truncated good answer to a write proves; empty means uncertain
+	// Statusless: the upstream's protocol has no HTTP status, so evidence holds none.
+	Statusless bool
 	Definite  func(string) bool  // knows the upstream's rejection; nil where the provider itself does
 }
 
