@@ -53,8 +53,8 @@ func TestReadmeNamesEveryChoice(t *testing.T) {
 		}
 	}
 	for _, c := range manifest.Contracts {
-		if offered, said := slices.Contains(manifest.Offered, c), strings.Contains(text, "`"+string(c)+"`"); offered != said {
-			t.Errorf("%s: offered %t, documented %t", c, offered, said)
+		if !strings.Contains(text, "`"+string(c)+"`") {
+			t.Errorf("%s is not documented", c)
 		}
 	}
 }

@@ -41,6 +41,7 @@ type ActionView struct {
 	LookUps    []action.LookUp // newest first
 	Probe      *action.Probe   // where the automatic ones stand; nil when there was none
 	Push       *PushView       // where the action is a push
+	Preview    *PreviewView    // what a waiting action would meet; nil where nothing can show it
 	Form       DecisionForm
 }
 

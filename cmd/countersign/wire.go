@@ -132,7 +132,7 @@ func wire(w wiring) (*app, error) {
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	inbox := &admin.Actions{
 		Reader: actions, Decider: actions, Runs: runs, Connections: connections, Releases: a.releases, Directory: a.people, Trail: a.chain, Waker: a.queue,
-		Freezer: actions, Investigator: actions, Looker: reconciler, Diffs: db.Git{DB: w.db},
+		Freezer: actions, Investigator: actions, Looker: reconciler, Foreseer: reconciler, Diffs: db.Git{DB: w.db},
 	}
 	a.handler, err = web.New(web.Config{
 		PublicURL: w.publicURL, Listen: w.listen, Sessions: keeper, Metrics: metrics, Ready: a.ready(w.db, w.seeded),

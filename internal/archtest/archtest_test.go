@@ -22,8 +22,8 @@ const module = "countersign/"
 var depth = map[string]int{
 	"internal/fault": 0, "internal/canonical": 1, "internal/secret": 1,
 	"internal/policy": 1, "internal/registry": 1, "internal/connector": 1, "internal/identity": 1, "internal/schema": 1,
-	"internal/crm/crmtest": 1, // knows the CRM through HTTP only
-	"internal/agentside": 2, "internal/agentside/questions": 6, // they know the gateway through HTTP only
+	"internal/crm/crmtest": 1,                                    // knows the CRM through HTTP only
+	"internal/agentside":   2, "internal/agentside/questions": 6, // they know the gateway through HTTP only
 	"internal/audit": 2, "internal/run": 2, "internal/manifest": 2, "internal/egress": 2, "internal/people": 3, "internal/servicetoken": 3,
 	"internal/release": 3, "internal/credential": 3, "internal/action": 3, "internal/profile": 3, "internal/preferences": 3,
 	"internal/installation": 4, "internal/provider": 4, "internal/wording": 4,
@@ -31,6 +31,7 @@ var depth = map[string]int{
 	"internal/provider/providertest": 5, "internal/provider/mcpclient": 5, "internal/capability": 5,
 	"internal/provider/hosted": 6, "internal/provider/github": 6, "internal/provider/github/githubtest": 7, "internal/reach": 6,
 	"internal/provider/direct": 6, "internal/provider/direct/lemonsqueezy": 7, "internal/provider/direct/upstash": 7, "internal/provider/direct/analytics": 7,
+	"internal/provider/direct/mongodb": 7, "internal/provider/direct/mongodb/mongotest": 8,
 	"internal/provider/direct/directtest": 7, "internal/provider/direct/lemonsqueezy/lemontest": 8, "internal/provider/direct/upstash/upstashtest": 8,
 	"internal/provider/direct/analytics/analyticstest": 8,
 	"internal/reach/reachtest":                         7, "internal/dispatch": 7, "internal/reconcile": 7,
@@ -59,7 +60,7 @@ var only = map[string][]string{
 	"github.com/labstack/echo/v4":            {"web"},
 	"github.com/riverqueue/river":            {"db"},
 	"github.com/gorilla/sessions":            {"web/session"},
-	"os/exec":                                {"internal/agentside", "internal/gitgateway", "internal/provider/github/githubtest", "db/embedded", "db/dbtest", "cmd/countersign", "cmd/gallery", "scripts/foreground", "bench", "internal/provider/direct/upstash/upstashtest"},
+	"os/exec":                                {"internal/agentside", "internal/gitgateway", "internal/provider/github/githubtest", "db/embedded", "db/dbtest", "cmd/countersign", "cmd/gallery", "scripts/foreground", "bench", "internal/provider/direct/upstash/upstashtest", "internal/provider/direct/mongodb/mongotest"},
 }
 
 type listed struct {

@@ -129,8 +129,7 @@ func (s *Connections) prepare(by identity.Person, m manifest.Manifest, digest st
 	faults = collect(faults, err)
 	destination, unreachable := WhereTyped(s.Registry, m.Runtime, q.Contract, m.FieldsFor(q.Contract), q.Secrets)
 	if f, ok := fault.As(unreachable); ok && f.Field != "" { // what was typed is no address: one of the form's own faults
-		faults, unreachable = collect(faults, unreachable), nil
-		return Connection{}, nil, faults.Err()
+		return Connection{}, nil, collect(faults, unreachable).Err()
 	}
 	var parts []Part
 	if runtime, ok := s.Registry.Lookup(m.Runtime); ok && unreachable == nil {

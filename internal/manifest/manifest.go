@@ -53,7 +53,7 @@ type Field struct {
 // Contract is how a connection proves itself to the service.
 type Contract string
 
-// The auth contracts of the product. Only the offered ones pass the check: see Offered.
+// The auth contracts of the product.
 const (
 	None             Contract = "none"
 	Token            Contract = "token"
@@ -65,9 +65,6 @@ const (
 
 // Contracts lists every auth contract.
 var Contracts = []Contract{None, Token, OAuth2, ServiceAccount, ConnectionString, PAT}
-
-// Offered lists the contracts this server has code for.
-var Offered = []Contract{None, Token, OAuth2, ServiceAccount, ConnectionString, PAT}
 
 // Auth is one way to authenticate. Header and Format belong to the token and pat contracts and equal an entry of the registry; OAuth belongs to
 // the oauth2 contract.

@@ -106,10 +106,7 @@ func authRule(c *check) {
 		p := fmt.Sprintf("auth[%d]", i)
 		switch {
 		case !slices.Contains(Contracts, a.Contract):
-			c.at(p+".contract", "There is no auth contract “"+string(a.Contract)+"”.", "Choose one of "+listed(Offered)+".")
-		case !slices.Contains(Offered, a.Contract):
-			c.at(p+".contract", "The auth contract “"+string(a.Contract)+"” is not offered by this server: it has no code that would keep such a credential.",
-				"Use one of "+listed(Offered)+", or a server that offers it.")
+			c.at(p+".contract", "There is no auth contract “"+string(a.Contract)+"”.", "Choose one of "+listed(Contracts)+".")
 		case seen[a.Contract]:
 			c.at(p+".contract", "The auth contract “"+string(a.Contract)+"” is there twice.", "Keep one.")
 		case a.Contract == Token || a.Contract == PAT:

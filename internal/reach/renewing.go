@@ -59,6 +59,21 @@ func (p renewing) Reconcile(ctx context.Context, c *provider.Conn, call provider
 	return tried(ctx, p.held, func() (provider.Sighting, error) { return able.Reconcile(ctx, c, call, e) })
 }
 
+// CanPreview implements provider.Previewer, as far as the provider does.
+func (p renewing) CanPreview(call provider.Call) bool {
+	able, ok := p.Provider.(provider.Previewer)
+	return ok && able.CanPreview(call)
+}
+
+// Preview implements provider.Previewer.
+func (p renewing) Preview(ctx context.Context, c *provider.Conn, call provider.Call) (provider.Preview, error) {
+	able, ok := p.Provider.(provider.Previewer)
+	if !ok {
+		return provider.Preview{}, nil
+	}
+	return tried(ctx, p.held, func() (provider.Preview, error) { return able.Preview(ctx, c, call) })
+}
+
 // CanReconcile implements provider.OwnReconciler, as far as the provider does.
 func (p renewing) CanReconcile(call provider.Call) bool {
 	own, ok := p.Provider.(provider.OwnReconciler)

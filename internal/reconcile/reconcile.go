@@ -1,7 +1,7 @@
 // Package reconcile owns finding out, without an effect, what became of actions whose outcome nobody knows: by itself where a reviewed
 // probe or a direct provider's own code leaves no doubt, and for a person who presses a look-up. It only reads: with tools that are
-// granted as reads and still have the definition somebody accepted, or with the look that is part of the write's own code. It never sends
-// an action again, and never says that nothing happened before the settle window has passed.
+// granted as reads and still have the definition somebody accepted, or with the look that is part of the write's own code. By that code it
+// also shows what a waiting action would meet. It never sends an action again, and never says that nothing happened before the settle window has passed.
 package reconcile
 
 import (

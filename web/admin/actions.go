@@ -35,6 +35,7 @@ type Actions struct {
 	Freezer      FreezeReader
 	Investigator action.Investigator
 	Looker       Looker
+	Foreseer     Foreseer
 	Diffs        DiffReader // nil: no pushes
 }
 

@@ -56,7 +56,7 @@ func (p *Actions) card(r *Request, a action.Action, timeline []action.Event) (vi
 	} else if mine, ok := a.SignedBy(r.Person().ID); ok {
 		v.Mine, v.Deciders = &mine, w.deciders(a)
 	}
-	for _, more := range []func(*Request, *views.ActionView) error{p.taken, p.earlier, p.reads, p.definition, p.looked, p.frozen, p.push} {
+	for _, more := range []func(*Request, *views.ActionView) error{p.taken, p.earlier, p.reads, p.definition, p.looked, p.frozen, p.push, p.preview} {
 		if err := more(r, &v); err != nil {
 			answer.Log(r.Ctx(), answer.Of(err), r.Response().Header().Get("X-Request-Id"))
 		}

@@ -99,12 +99,16 @@ func installedBy(ctx context.Context, read installation.Reader, org identity.Org
 
 // placeOf is where the registry leads a runtime now, in the words of a page.
 func placeOf(table registry.Table, runtime registry.Key) views.Place {
+	e, known := table.Lookup(runtime)
+	if known && e.ConnectionString && !e.Endpoints[e.Primary()].Overridden {
+		return views.Place{Typed: true}
+	}
 	d, err := installation.DestinationOf(table, runtime)
 	if err != nil {
 		return views.Place{Missing: fault.Of(err).Error()}
 	}
 	v := views.Place{Host: hostOf(d.URL())}
-	if e, ok := table.Lookup(runtime); ok {
+	if known {
 		v.Moved, v.Beside = e.Endpoints[registry.MCP].Overridden, e.Kind == registry.Stdio
 	}
 	return v

@@ -71,10 +71,16 @@ func TestTheExam(t *testing.T) {
 	v := mongotest.New(t, dbtest.Empty(t))
 	seed(t, v)
 	providertest.Run(t, &providertest.World{
-		Provider:   vendor,
-		Connect:    func(t *testing.T, s provider.Settings) *provider.Conn { return connect(t, v.URL, mongotest.String(), s) },
-		Dead:       func(t *testing.T) *provider.Conn { return connect(t, directtest.Nowhere(t), mongotest.String(), provider.Settings{Timeout: time.Second}) },
-		Revoked:    func(t *testing.T) *provider.Conn { return connect(t, v.URL, mongotest.StringOf("another"), provider.Settings{}) },
+		Provider: vendor,
+		Connect: func(t *testing.T, s provider.Settings) *provider.Conn {
+			return connect(t, v.URL, mongotest.String(), s)
+		},
+		Dead: func(t *testing.T) *provider.Conn {
+			return connect(t, directtest.Nowhere(t), mongotest.String(), provider.Settings{Timeout: time.Second})
+		},
+		Revoked: func(t *testing.T) *provider.Conn {
+			return connect(t, v.URL, mongotest.StringOf("another"), provider.Settings{})
+		},
 		Secret:     mongotest.Password,
 		Read:       provider.Call{Tool: "find", Arguments: json.RawMessage(`{"database":"shop","collection":"customers","filter":{"_id":{"$in":["c_1","c_2"]}}}`)},
 		Write:      provider.Call{Tool: "insert_one", Arguments: json.RawMessage(`{"database":"shop","collection":"notes","document":{"text":"called back"}}`)},

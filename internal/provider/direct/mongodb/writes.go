@@ -15,9 +15,9 @@ import (
 )
 
 var (
-	theID = direct.Field{Type: "string", Description: "The _id of the one document: the 24 digits of an object id, a text, or what id_type says.", MinLength: 1, MaxLength: 2000}
-	idKind  = direct.OneOf("What id is, where it is neither an object id of 24 hexadecimal digits nor a text.", idObject, idText, idNumber, idExtended)
-	onlyIf  = direct.Free("What else must hold of the document when the change arrives, as a filter in extended JSON: {\"status\": \"open\"}. If it does not, nothing is changed.")
+	theID  = direct.Field{Type: "string", Description: "The _id of the one document: the 24 digits of an object id, a text, or what id_type says.", MinLength: 1, MaxLength: 2000}
+	idKind = direct.OneOf("What id is, where it is neither an object id of 24 hexadecimal digits nor a text.", idObject, idText, idNumber, idExtended)
+	onlyIf = direct.Free("What else must hold of the document when the change arrives, as a filter in extended JSON: {\"status\": \"open\"}. If it does not, nothing is changed.")
 )
 
 // Every write names one document by its _id. The forms for many are not offered: they can be applied in part, and nobody could approve
@@ -31,17 +31,17 @@ func writes() []direct.Tool {
 			Input:       on(map[string]direct.Field{"document": direct.Free("The document, in extended JSON.")}, "document"), Write: effect(inserts),
 		},
 		{
-			Name: "update_one", Title: "Change a document", Role: role, Resource: "id",
+			Name: "update_one", Title: "Change a document", Role: role, Resource: "database",
 			Description: "Changes named fields of one document with update operators. It never inserts.",
 			Input:       on(one, "id").With(map[string]direct.Field{"update": direct.Free("The operators, in extended JSON: {\"$set\": {\"city\": \"Bergen\"}}.")}, "update"), Write: effect(updates),
 		},
 		{
-			Name: "replace_one", Title: "Replace a document", Role: role, Resource: "id", Destructive: true,
+			Name: "replace_one", Title: "Replace a document", Role: role, Resource: "database", Destructive: true,
 			Description: "Puts another document in the place of one, which keeps its _id. It never inserts.",
 			Input:       on(one, "id").With(map[string]direct.Field{"document": direct.Free("The whole new document, in extended JSON.")}, "document"), Write: effect(replaces),
 		},
 		{
-			Name: "delete_one", Title: "Delete a document", Role: role, Resource: "id", Destructive: true,
+			Name: "delete_one", Title: "Delete a document", Role: role, Resource: "database", Destructive: true,
 			Description: "Deletes one document for good.", Input: on(one, "id"), Write: effect(deletes),
 		},
 	}
@@ -63,7 +63,9 @@ type maker func(l *direct.Link, a direct.Arguments) (change, error)
 
 func effect(m maker) *direct.Write {
 	return &direct.Write{
-		Send: func(ctx context.Context, l *direct.Link, a direct.Arguments) action.Outcome { return send(ctx, l, a, m) },
+		Send: func(ctx context.Context, l *direct.Link, a direct.Arguments) action.Outcome {
+			return send(ctx, l, a, m)
+		},
 		Preview: func(ctx context.Context, l *direct.Link, a direct.Arguments) (provider.Preview, error) {
 			return preview(ctx, l, a, m)
 		},
@@ -308,4 +310,3 @@ func redacted(l *direct.Link, doc bson.D) string {
 	}
 	return string(e.Login.Redact([]byte(drawn(doc))))
 }
-
