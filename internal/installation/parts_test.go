@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"countersign/internal/credential"
+	"countersign/internal/egress"
 	"countersign/internal/fault"
 	"countersign/internal/manifest"
 	"countersign/internal/registry"
@@ -37,7 +38,7 @@ func values(pairs ...string) map[string]secret.Value {
 func TestEachPartOfACredentialIsSealedForItsOwnAddress(t *testing.T) {
 	entry, m := partedRuntime(t)
 	entered := values("rest_token", "rest-0123456789", "email", "a@b.example", "api_key", "key-0123456789")
-	parts, err := checkSecrets(m, entry, manifest.Token, map[string]string{"database": "orders"}, entered)
+	parts, err := checkSecrets(m, entry, manifest.Token, map[string]string{"database": "orders"}, entered, egress.Destination{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func TestAPartIsWholeOrNotThere(t *testing.T) {
 		"one part":                   {database, values("read_token", "read-0123456789"), ""},
 		"the account alone":          {nil, values("email", "a@b.example", "api_key", "k0123456"), ""},
 	} {
-		_, err := checkSecrets(m, entry, manifest.Token, c.settings, c.entered)
+		_, err := checkSecrets(m, entry, manifest.Token, c.settings, c.entered, egress.Destination{})
 		switch {
 		case c.wrong == "" && err != nil:
 			t.Errorf("%s: %v", name, err)
@@ -95,7 +96,7 @@ func TestAServiceAccountIsSealedForItsTokenEndpointAlone(t *testing.T) {
 	}
 	m := manifest.Manifest{Name: "Account", Auth: []manifest.Auth{{Contract: manifest.ServiceAccount}}}
 	m.Setup.Fields = []manifest.Field{{Name: "key", Label: "Key", Secret: true, Required: true, GoesTo: manifest.ServiceAccount}}
-	parts, err := Parts(m, entry, manifest.ServiceAccount, nil)
+	parts, err := Parts(m, entry, manifest.ServiceAccount, nil, egress.Destination{})
 	if err != nil || len(parts) != 1 || parts[0].Destination.Origin() != "https://oauth2.googleapis.com" || !parts[0].Account {
 		t.Errorf("%+v %v", parts, err)
 	}
