@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// TestTheAgentsPage reads docs/agents.md as a developer does: it runs the shell blocks in order, in one shell beside a real server's data
+// TestTheAgentsPage reads docs/agents.md as a developer does: it keeps the programs and runs the shell blocks in order, in one shell beside a real server's data
 // directory, lets a person approve where the page says so, and holds each answer to the block that shows it. In those, "…" stands for
 // what differs from run to run, numbers stand for any number, and an empty list for any list.
 func TestTheAgentsPage(t *testing.T) {
@@ -25,12 +25,15 @@ func TestTheAgentsPage(t *testing.T) {
 	must(t, err)
 	sh := startShell(t, s.dir)
 	var answer []byte
-	steps := regexp.MustCompile("(?ms)^```(sh|json)\n(.*?)^```$|^<!-- test: (.*?) -->$").FindAllSubmatch(page, -1)
+	steps := regexp.MustCompile("(?ms)^```(sh|json|go|ts)\n(.*?)^```$|^<!-- test: (.*?) -->$").FindAllSubmatch(page, -1)
 	for _, step := range steps {
 		kind, text, act := string(step[1]), step[2], string(step[3])
 		switch {
 		case kind == "sh":
 			answer = sh.runs(t, text)
+		case kind == "go" || kind == "ts":
+			name, _, _ := strings.Cut(strings.TrimPrefix(string(text), "// "), "\n")
+			must(t, os.WriteFile(filepath.Join(sh.dir, name), text, 0o600))
 		case kind == "json":
 			shows(t, text, answer)
 		case act == "the approver approves":
@@ -57,6 +60,7 @@ func TestTheAgentsPage(t *testing.T) {
 
 // shell is one bash whose variables live from block to block.
 type shell struct {
+	dir string
 	in  io.Writer
 	out *bufio.Reader
 	err *transcript
@@ -72,9 +76,11 @@ func startShell(t *testing.T, data string) *shell {
 	}
 	dir := t.TempDir()
 	must(t, os.Symlink(data, filepath.Join(dir, "data")))
+	installsSDKs(t, dir)
 	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-s")
-	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, environment(), 5*time.Second
-	s := &shell{err: &transcript{}}
+	path := strings.Join([]string{filepath.Dir(agentBinary), newerNode(t), os.Getenv("PATH")}, string(os.PathListSeparator))
+	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, append(environment(), "PATH="+path), 5*time.Second
+	s := &shell{dir: dir, err: &transcript{}}
 	cmd.Stderr = s.err
 	var err error
 	s.in, err = cmd.StdinPipe()
@@ -85,6 +91,18 @@ func startShell(t *testing.T, data string) *shell {
 	must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return s
+}
+
+// installsSDKs is what a developer's go get and npm install would have brought: the versions of this repository.
+func installsSDKs(t *testing.T, dir string) {
+	t.Helper()
+	must(t, os.Symlink(filepath.Join(repo, "node_modules"), filepath.Join(dir, "node_modules")))
+	module, err := os.ReadFile(filepath.Join(repo, "go.mod"))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), bytes.Replace(module, []byte("module countersign\n"), []byte("module agent\n"), 1), 0o600))
+	sums, err := os.ReadFile(filepath.Join(repo, "go.sum"))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o600))
 }
 
 // runs runs a block and answers what it printed. A command that fails ends the shell, and the test.
