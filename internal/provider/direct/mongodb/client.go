@@ -136,7 +136,8 @@ func concern(l egress.Login) bson.D {
 	return bson.D{{Key: "w", Value: w}, {Key: "j", Value: true}}
 }
 
-// ask runs one command that changes nothing, and answers what the server said.
+// ask runs one command that changes nothing, and answers what the server said. The driver tells the server the context's deadline, so that
+// it stops as well when nobody waits any more.
 func ask(ctx context.Context, l *direct.Link, database string, command bson.D) (bson.Raw, error) {
 	e, err := l.Conn.Endpoint(role)
 	if err != nil {
@@ -147,9 +148,6 @@ func ask(ctx context.Context, l *direct.Link, database string, command bson.D) (
 	c, err := reader(ctx, l, e)
 	if err != nil {
 		return nil, err
-	}
-	if until, ok := ctx.Deadline(); ok { // the server stops as well when nobody waits any more
-		command = append(command, bson.E{Key: "maxTimeMS", Value: max(1, time.Until(until).Milliseconds())})
 	}
 	raw, err := c.Database(database).RunCommand(ctx, command, options.RunCmd().SetReadPreference(preference(e.Login.Option("readpreference")))).Raw()
 	if err != nil {

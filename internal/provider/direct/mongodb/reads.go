@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -121,7 +122,7 @@ func listCollections(ctx context.Context, l *direct.Link, a direct.Arguments) (d
 			name, _ := d.Lookup("name").StringValueOK()
 			kind, _ := d.Lookup("type").StringValueOK()
 			if withinCollection(l, name) == nil {
-				found = append(found, map[string]string{"name": name, "type": kind})
+				found = append(found, map[string]string{"name": name, "type": cmp.Or(kind, "collection")})
 			}
 		}
 		return map[string]any{"collections": found}, err
@@ -252,7 +253,7 @@ func aggregate(ctx context.Context, l *direct.Link, a direct.Arguments) (direct.
 		list = append(list, bson.D{{Key: "$skip", Value: skip}})
 	}
 	list = append(list, bson.D{{Key: "$limit", Value: n + 1}})
-	command := bson.D{{Key: "aggregate", Value: p.collection}, {Key: "pipeline", Value: list}, {Key: "cursor", Value: bson.D{{Key: "batchSize", Value: n + 2}}}, {Key: "allowDiskUse", Value: false}}
+	command := bson.D{{Key: "aggregate", Value: p.collection}, {Key: "pipeline", Value: list}, {Key: "cursor", Value: bson.D{{Key: "batchSize", Value: n + 2}}}}
 	return paged(ctx, l, p, "aggregate", a, command, skip, n)
 }
 

@@ -155,6 +155,9 @@ func (d *Door) pass(c, s net.Conn, asked []byte) error {
 	if command == "connectionStatus" {
 		return send(c, asked, bson.D{{Key: "authInfo", Value: bson.D{{Key: "authenticatedUserPrivileges", Value: d.Privileges}}}, {Key: "ok", Value: 1.0}})
 	}
+	if command == "distinct" {
+		asked = untimed(asked, body)
+	}
 	if _, err := s.Write(asked); err != nil {
 		return err
 	}
@@ -236,6 +239,26 @@ func read(m []byte) (string, bson.Raw) {
 		return "", body
 	}
 	return first.Key(), body
+}
+
+// untimed is a message without the member that FerretDB does not know of this one command; MongoDB takes it with every command.
+func untimed(asked []byte, body bson.Raw) []byte {
+	var doc, kept bson.D
+	if bson.Unmarshal(body, &doc) != nil {
+		return asked
+	}
+	for _, e := range doc {
+		if e.Key != "maxTimeMS" {
+			kept = append(kept, e)
+		}
+	}
+	raw, err := bson.Marshal(kept)
+	if err != nil {
+		return asked
+	}
+	m := append(slices.Clone(asked[:21]), raw...)
+	binary.LittleEndian.PutUint32(m, uint32(len(m)))
+	return m
 }
 
 // send answers a message with a document.
