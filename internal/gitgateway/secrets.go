@@ -1,9 +1,10 @@
 package gitgateway
 
 import (
-	"math"
 	"regexp"
 	"strings"
+
+	"countersign/internal/secret"
 )
 
 // secretRule finds one kind of credential by the form its issuer gave it. Why the list is ours: docs/adr/0013-git-push.md.
@@ -55,18 +56,5 @@ func SecretIn(line string) string {
 
 // random tells drawn characters from words: digits and letters mixed, and close to the most information so many characters can hold.
 func random(s string) bool {
-	return strings.ContainsAny(s, "0123456789") && strings.ContainsAny(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz") && entropy(s) > 3.5
-}
-
-func entropy(s string) float64 {
-	counts := map[rune]float64{}
-	for _, r := range s {
-		counts[r]++
-	}
-	var h float64
-	for _, n := range counts {
-		p := n / float64(len(s))
-		h -= p * math.Log2(p)
-	}
-	return h
+	return strings.ContainsAny(s, "0123456789") && strings.ContainsAny(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz") && secret.Entropy(s) > 3.5
 }

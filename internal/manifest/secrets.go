@@ -2,10 +2,11 @@ package manifest
 
 import (
 	"bytes"
-	"math"
 	"regexp"
 	"strings"
 	"unicode"
+
+	"countersign/internal/secret"
 )
 
 // A published catalog is read by everybody and kept for ever, so a credential pasted into a file is a leak even if nothing uses it.
@@ -55,7 +56,7 @@ func looksSecret(text string) bool {
 		return false
 	}
 	for _, word := range longWord.FindAllString(text, -1) {
-		if strings.ContainsFunc(word, unicode.IsDigit) && strings.ContainsFunc(word, unicode.IsLetter) && entropy(word) > 3 {
+		if strings.ContainsFunc(word, unicode.IsDigit) && strings.ContainsFunc(word, unicode.IsLetter) && secret.Entropy(word) > 3 {
 			return true
 		}
 	}
@@ -78,21 +79,6 @@ func longestWord(text string) (longest int) {
 		}
 	}
 	return longest
-}
-
-// entropy is the Shannon entropy of a word, in bits a character: English sits below 3 over such lengths of repeated letters, random
-// hexadecimal near 3.7, random base64 above 4.
-func entropy(word string) float64 {
-	counts := map[rune]float64{}
-	for _, r := range word {
-		counts[r]++
-	}
-	var h float64
-	for _, n := range counts {
-		p := n / float64(len(word))
-		h -= p * math.Log2(p)
-	}
-	return h
 }
 
 // hiddenIn is the offset of the first character a reviewer cannot see as it is: controls, bidirectional overrides, zero-width and
