@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
 
 	"countersign/internal/action"
@@ -47,18 +48,25 @@ const (
 	showToday   = 12
 )
 
-// Show is the page. A part that cannot be read says so in its place; the rest is shown.
+// Show is the page. Its parts are read side by side, each into fields of its own; one that cannot be read says so in its place, and the
+// rest is shown.
 func (o *Overview) Show(r *Request) error {
 	v := views.OverviewView{Now: time.Now(), MayDecide: r.Person().May(identity.Decide), MayManage: r.Person().May(identity.Manage), Failed: map[string]string{}}
 	parts := []struct {
 		name string
 		read func(*Request, *views.OverviewView) error
 	}{{"waits", o.waiting}, {"waits", o.ailing}, {"runs", o.running}, {"today", o.today}}
-	for _, p := range parts {
-		if err := p.read(r, &v); err != nil {
+	errs := make([]error, len(parts))
+	var all sync.WaitGroup
+	for i, p := range parts {
+		all.Go(func() { errs[i] = p.read(r, &v) })
+	}
+	all.Wait()
+	for i, err := range errs {
+		if err != nil {
 			f := answer.Of(err)
 			answer.Log(r.Ctx(), f, r.Response().Header().Get("X-Request-Id"))
-			v.Failed[p.name] = f.Error()
+			v.Failed[parts[i].name] = f.Error()
 		}
 	}
 	return r.Show(http.StatusOK, views.OverviewPage(r.Frame("Overview", "overview"), v))
