@@ -56,6 +56,9 @@ func (s Site) Discover(ctx context.Context, o manifest.OAuth) (Found, error) {
 	if o.OmitResource {
 		f.Resource = ""
 	}
+	if f.Revoke == "" {
+		f.Revoke = s.fixed(registry.Revoke)
+	}
 	for _, raw := range []string{f.Authorize, f.Token, f.Register, f.Revoke} {
 		if raw == "" {
 			continue

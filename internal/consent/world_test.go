@@ -156,16 +156,21 @@ func (w *world) replica() *replica {
 	d, err := db.Open(w.Context(), w.dsn)
 	w.must(err)
 	w.Cleanup(d.Close)
-	releases, store, credentials := db.NewReleases(d, w.table), db.Connections{DB: d}, db.Credentials{DB: d}
+	return w.over(d, w.table, "http://127.0.0.1:8080")
+}
+
+// over is a server with that registry and that public address.
+func (w *world) over(d *db.DB, table registry.Table, public string) *replica {
+	releases, store, credentials := db.NewReleases(d, table), db.Connections{DB: d}, db.Credentials{DB: d}
 	consents := db.Consents{DB: d}
 	log := slog.New(slog.DiscardHandler)
-	lines := reach.New(releases, w.table, credential.NewVault(w.keys, credentials), map[registry.Kind]provider.Provider{hosted.Kind: hosted.New("test")}).
-		Keeping(&consent.Keeper{Store: consents, Directory: consents, Registry: w.table, Keys: w.keys, Log: log})
+	lines := reach.New(releases, table, credential.NewVault(w.keys, credentials), map[registry.Kind]provider.Provider{hosted.Kind: hosted.New("test")}).
+		Keeping(&consent.Keeper{Store: consents, Directory: consents, Registry: table, Keys: w.keys, Log: log})
 	w.Cleanup(lines.Close)
-	connections := &installation.Connections{Read: store, Write: store, Prober: lines, Releases: releases, Credentials: credentials, Registry: w.table, Keys: w.keys}
+	connections := &installation.Connections{Read: store, Write: store, Prober: lines, Releases: releases, Credentials: credentials, Registry: table, Keys: w.keys}
 	return &replica{db: d, lines: lines, connections: connections, desk: &consent.Desk{
-		Ours: consent.Ours{PublicURL: "http://127.0.0.1:8080"}, Requests: consents, Store: consents, Directory: consents, Connections: store, Manifests: connections,
-		Registry: w.table, Keys: w.keys, Log: log,
+		Ours: consent.Ours{PublicURL: public}, Requests: consents, Store: consents, Directory: consents, Connections: store, Manifests: connections,
+		Registry: table, Keys: w.keys, Log: log,
 	}}
 }
 

@@ -84,14 +84,15 @@ func Trusted() Table {
 		// A database has the address its connection string names, unless the operator names one.
 		Entry{Key: "mongodb.v1", Kind: Direct, Endpoints: mcp(""), ConnectionString: true},
 
-		// The practice CRM runs beside the server, on an address only the operator knows: it has none of its own. An authorization
-		// server in front of it is found by discovery.
 		// Stdio runtimes: servers pinned in the agent image. This server only names them; what a key starts, and with which bytes, is compiled
 		// into countersign-agent.
 		Entry{Key: "structured_questions.v1", Kind: Stdio},
 		Entry{Key: "sequential_thinking.v1", Kind: Stdio},
 
-		Entry{Key: "sandbox_crm.v1", Kind: Hosted, Endpoints: mcp(""), Credentials: bearer, OAuth: true},
+		// The practice CRM runs beside the server, on an address only the operator knows: it has none of its own. An authorization
+		// server in front of it is found by discovery; where that is at a private address too, the operator vouches for it by naming
+		// the one of its endpoints that the server's own documents may leave out.
+		Entry{Key: "sandbox_crm.v1", Kind: Hosted, Endpoints: map[Role]Endpoint{MCP: {}, Revoke: {}}, Credentials: bearer, OAuth: true},
 	)
 }
 

@@ -73,7 +73,13 @@ func (l link) negotiated(ctx context.Context) (*era, error) {
 func (l link) forget(e *era) { l.up.era.CompareAndSwap(e, nil) }
 
 func (l link) negotiate(ctx context.Context) (*era, error) {
-	a, err := l.post(ctx, l.endpoint.Reader, &era{version: modern}, message{method: "server/discover"})
+	discover := func() (answer, error) {
+		return l.post(ctx, l.endpoint.Reader, &era{version: modern}, message{method: "server/discover"})
+	}
+	a, err := discover()
+	if a.offersModern() { // behind one address stand an older and a newer server, as during an upgrade
+		a, err = discover()
+	}
 	if err != nil && a.status == 0 {
 		return nil, exchangeFault(err)
 	}
@@ -85,6 +91,15 @@ func (l link) negotiate(ctx context.Context) (*era, error) {
 	}
 	// Whatever else an older server answers to a method it does not know, initialize is what it does know.
 	return l.initialize(ctx)
+}
+
+// offersModern reports whether a refusal of the revision names that very revision as one that is spoken.
+func (a answer) offersModern() bool {
+	if a.failure == nil || a.failure.Code != codeVersion {
+		return false
+	}
+	var data struct{ Supported []string }
+	return json.Unmarshal(a.failure.Data, &data) == nil && slices.Contains(data.Supported, modern)
 }
 
 // refusesCaller finds the statuses after which asking in another way makes no sense.
