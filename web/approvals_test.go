@@ -65,6 +65,20 @@ func TestDecidingTogether(t *testing.T) {
 	}
 }
 
+func TestAFrozenBatchSaysSo(t *testing.T) {
+	d := newDesk(t)
+	a, b := d.twoRefunds()
+	admin, in := d.as("admin@harbor.test"), d.as("approver@harbor.test")
+	key := d.connection.Key.String()
+	admin.post("/freezes", "scope", "connection", "key", key, "reason", "looking into it").goes(t, "/connections/"+key)
+	in.get(refunds+key).is(t, http.StatusOK, "Frozen: not to be approved now.", "looking into it", "Nobody approves while this is frozen.", `data-test="approve-batch" disabled`)
+	members := []string{"connection", key, "tool", "refund_issue", "member", tick(a), "member", tick(b), "reason", "No."}
+	in.post("/actions/batch/approve", members...).is(t, http.StatusConflict, "Nothing was decided")
+	d.isIn(a.ID, action.StateStaged)
+	in.post("/actions/batch/deny", members...).goes(t, "/actions")
+	d.isIn(b.ID, action.StateDenied)
+}
+
 func TestDenyingTogetherAndWhoMayNot(t *testing.T) {
 	d := newDesk(t)
 	a, b := d.twoRefunds()

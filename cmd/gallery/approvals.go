@@ -47,6 +47,8 @@ func approvalPages() []Entry {
 		{"Batch", "full", views.BatchPage(f, batch())},
 		{"Batch", "empty", views.BatchPage(f, views.BatchView{Tool: "refund_issue", ConnectionName: "Sandbox CRM", Now: now})},
 		{"Batch", "stopped", views.BatchPage(f, stoppedBatch())},
+		{"Batch", "frozen", views.BatchPage(f, frozenBatch(3))},
+		{"Batch", "partly frozen", views.BatchPage(f, frozenBatch(1))},
 		{"Batch", "hostile", views.BatchPage(f, hostileBatch())},
 	}, append(groupPages(), limitPages()...)...)
 }
@@ -66,6 +68,16 @@ func stoppedBatch() views.BatchView {
 	v := batch()
 	v.More, v.Stopped, v.Members[2].Left = 0, v.Members[1].Action.ID, true
 	v.Form = views.DecisionForm{Reason: "All from Friday's carrier list.", What: "Nothing was decided, because of act_c_0311: This changed while you read. Nothing was sent.", Next: "Read the page as it is now and decide again."}
+	return v
+}
+
+// frozenBatch has some of its members stopped by a freeze of their profile.
+func frozenBatch(n int) views.BatchView {
+	v := batch()
+	over := frozenFor(action.Switch{Scope: action.ScopeProfile, Key: "support"}, "Maya Okafor", "Two refunds to the same contact within a minute.")
+	for i := range n {
+		v.Members[i].Frozen = &over
+	}
 	return v
 }
 

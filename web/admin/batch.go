@@ -112,6 +112,9 @@ func (p *Actions) batch(r *Request, status int, key, tool string, v views.BatchV
 		if m.Arguments, m.Sentence = w.say(a); m.Arguments == nil {
 			continue // what cannot be read in full is not decided on
 		}
+		if f, on := action.Covering(w.standing, a.Profile, a.Connection); on {
+			m.Frozen = &f
+		}
 		m.Left = len(ticked) > 0 && !slices.ContainsFunc(ticked, func(s action.Seen) bool { return s.Action == a.ID })
 		v.Members = append(v.Members, m)
 	}
