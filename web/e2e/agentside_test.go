@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -23,6 +24,7 @@ import (
 
 // TestTheAgentsSide is an agent's image from outside: the built countersign-agent with unmodified git and MCP clients, before a GitHub.
 func TestTheAgentsSide(t *testing.T) {
+	t.Parallel()
 	hub := githubtest.New(t)
 	hub.Repository("acme/site", 42)
 	s := newServer(t, "COUNTERSIGN_DEMO=1", endpointsFile(t, "github.v1/git", hub.URL, "github.v1/api", hub.URL))
@@ -102,7 +104,7 @@ func runs(t *testing.T, cmd *exec.Cmd) ran {
 	return ran{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// shell is a command that runs a script in a workspace with what the run gives, and halts where the script reads a line.
+// halting is a command that runs a script in a workspace with what the run gives, and halts where the script reads a line.
 type halting struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -115,7 +117,7 @@ func (w *agentImage) starts(t *testing.T, dir, script string) *halting {
 	var err error
 	h.in, err = h.cmd.StdinPipe()
 	must(t, err)
-	h.cmd.Stdout, h.cmd.Stderr = h.out, h.out
+	h.cmd.Stdout, h.cmd.Stderr, h.cmd.WaitDelay = h.out, h.out, 5*time.Second // what it leaves behind must not hold us
 	must(t, h.cmd.Start())
 	t.Cleanup(func() { _ = h.cmd.Process.Kill(); _ = h.cmd.Wait() })
 	return h
