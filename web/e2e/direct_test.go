@@ -4,9 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"countersign/db/dbtest"
 	"countersign/internal/provider/direct/analytics/analyticstest"
 	"countersign/internal/provider/direct/directtest"
 	"countersign/internal/provider/direct/lemonsqueezy/lemontest"
+	"countersign/internal/provider/direct/mongodb/mongotest"
 	"countersign/internal/provider/direct/upstash/upstashtest"
 )
 
@@ -22,7 +26,7 @@ func installs(t *testing.T, s *server, integration string, typed map[string]stri
 	admin.presses(t, "install")
 	admin.reads(t, "The credential works")
 	for name, value := range typed {
-		if strings.Contains(name, "key") || strings.Contains(name, "token") {
+		if strings.Contains(name, "key") || strings.Contains(name, "token") || name == "connection_string" {
 			admin.readsNot(t, value)
 		}
 	}
@@ -123,5 +127,49 @@ func TestTheWeeklyTrafficReport(t *testing.T) {
 	a.refused(t, "outside_resource", key+"__run_report", `{"property_id":"1002",`+week+`}`)
 	if n := v.Exchanged.Load(); n != exchanged {
 		t.Errorf("the key was exchanged %d times more for five reports", n-exchanged)
+	}
+}
+
+// TestADocumentIsCorrected is work on a MongoDB database: an agent finds a customer with a wrong city, the card shows the document as it is
+// and as it would be, the correction is approved, the server applies it and the answer is lost, and a read settles it without a second one.
+func TestADocumentIsCorrected(t *testing.T) {
+	v := mongotest.New(t, dbtest.Empty(t))
+	customers := v.Direct.Database("shop").Collection("customers")
+	_, err := customers.InsertOne(t.Context(), bson.D{{Key: "_id", Value: "c_1"}, {Key: "name", Value: "Ada Verne"}, {Key: "city", Value: "Bergn"}, {Key: "note", Value: mongotest.Password}})
+	must(t, err)
+	v.Privileges = append(mongotest.Grants("shop", "find", "insert", "update", "remove", "dropCollection"), mongotest.Grants("payroll", "find")...)
+	s := newServer(t, "COUNTERSIGN_DEMO=1", endpointsFile(t, "mongodb.v1", v.URL))
+	s.start(t)
+	admin, key := installs(t, s, "mongodb", map[string]string{"connection_string": mongotest.String(), "database": "shop"})
+	admin.opens(t, "/connections/"+key)
+	admin.reads(t, "also reaches payroll", "no tool here uses: dropCollection")
+	admin.readsNot(t, mongotest.Password)
+
+	a := s.runtime().starts(t, task("engineering", "CRM-8")).connects(t, eras[0])
+	if found := a.reads(t, key+"__find", `{"database":"shop","collection":"customers","filter":{"city":"Bergn"}}`); !strings.Contains(found, "Ada Verne") || strings.Contains(found, mongotest.Password) {
+		t.Errorf("the customer reads %s", found)
+	}
+	a.refused(t, "outside_resource", key+"__find", `{"database":"payroll","collection":"people"}`)
+	a.refused(t, "invalid_arguments", key+"__aggregate", `{"database":"shop","collection":"customers","pipeline":[{"$facet":{"x":[{"$out":"copy"}]}}]}`)
+	id := a.stages(t, key+"__update_one", `{"database":"shop","collection":"customers","id":"c_1","update":{"$set":{"city":"Bergen"}},"only_if":{"city":"Bergn"}}`)
+
+	approver := s.signsIn(t, "approver@sandbox.test", desk)
+	approver.opens(t, "/actions/"+id)
+	approver.reads(t, "Change document c_1 in customers of database shop", "As it is now", `"city": "Bergn"`, `"city": "Bergen"`, "changed as marked")
+	approver.readsNot(t, mongotest.Password)
+	v.Break("update", directtest.ApplyThenReset)
+	approver.presses(t, "approve")
+	if done := s.runtime().settles(t, id, "succeeded"); done.Resolution != "reconciler" {
+		t.Errorf("settled by %s", done.Resolution)
+	}
+	approver.opens(t, "/actions/"+id)
+	approver.readsNot(t, "As it is now") // what was shown belonged to the decision
+	if effects := v.Effects(""); len(effects) != 1 || effects[0] != (mongotest.Effect{Command: "update", Collection: "customers"}) {
+		t.Errorf("the server applied %v", effects)
+	}
+	var now bson.M
+	must(t, customers.FindOne(t.Context(), bson.D{{Key: "_id", Value: "c_1"}}).Decode(&now))
+	if now["city"] != "Bergen" {
+		t.Errorf("the document reads %v", now)
 	}
 }
