@@ -30,6 +30,7 @@ var groups = [][]Entry{
 	inboxPages(),
 	approvalPages(),
 	freezePages(),
+	previewPages(),
 	actionPages(),
 	runPages(),
 	profilePages(),

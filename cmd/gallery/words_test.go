@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write what the pages say now as what th
 // TestWhatThePagesSay compares the words of every state with testdata/words, so that a change of wording is read by somebody before it
 // is shipped. Markup and looks may change freely.
 func TestWhatThePagesSay(t *testing.T) {
-	for _, group := range [][]Entry{overviewPages(), consentPages(), consentStates(), profilePages(), contextPages(), auditPages(), releasePages(), peoplePages(), tokenPages(), settingsPages()} {
+	for _, group := range [][]Entry{overviewPages(), previewPages(), consentPages(), consentStates(), profilePages(), contextPages(), auditPages(), releasePages(), peoplePages(), tokenPages(), settingsPages()} {
 		for _, e := range group {
 			t.Run(e.file(), func(t *testing.T) {
 				var page strings.Builder

@@ -93,9 +93,9 @@ func TestAKeyIsRenamed(t *testing.T) {
 		approver.presses(t, "approve")
 		return id
 	}
-	s.runtime().settles(t, approve(`{"command":"SET","key":"cart:17","arguments":["3 pears"]}`, "Run SET on key cart:17", "3 pears"), "succeeded")
+	s.runtime().settles(t, approve(`{"command":"SET","key":"cart:17","arguments":["3 pears"]}`, "Run the Redis command SET on key cart:17", "3 pears"), "succeeded")
 	v.Redis.BreakAfter("command", 1, directtest.ApplyThenReset) // the look before it passes
-	id := approve(`{"command":"RENAME","key":"cart:17","arguments":["cart:18"]}`, "Run RENAME on key cart:17", "cart:18", "is gone")
+	id := approve(`{"command":"RENAME","key":"cart:17","arguments":["cart:18"]}`, "Run the Redis command RENAME on key cart:17", "cart:18", "is gone")
 	if done := s.runtime().settles(t, id, "succeeded"); done.Resolution != "reconciler" {
 		t.Errorf("settled by %s", done.Resolution)
 	}

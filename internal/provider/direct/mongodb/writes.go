@@ -3,6 +3,8 @@ package mongodb
 import (
 	"context"
 	"crypto/sha256"
+	"strconv"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -303,10 +305,17 @@ func (c change) foresees(known, same bool) string {
 	return "This document will be changed as marked."
 }
 
+// mostDrawn bounds what a page draws of one document, which may have 16 MiB.
+const mostDrawn = 64 << 10
+
 func redacted(l *direct.Link, doc bson.D) string {
 	e, err := l.Conn.Endpoint(role)
 	if err != nil {
 		return ""
 	}
-	return string(e.Login.Redact([]byte(drawn(doc))))
+	text := string(e.Login.Redact([]byte(drawn(doc))))
+	if len(text) > mostDrawn {
+		text = strings.ToValidUTF8(text[:mostDrawn], "") + "\n[The rest of the document is not drawn: it has " + strconv.Itoa(len(text)) + " bytes.]"
+	}
+	return text
 }
