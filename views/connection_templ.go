@@ -760,7 +760,7 @@ func besideSection(v ConnectionView) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "<section class=\"section\" id=\"access\" aria-labelledby=\"h-access\"><header><h2 id=\"h-access\">What agents get</h2><p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "<section class=\"stack section\" id=\"access\" aria-labelledby=\"h-access\"><header><h2 id=\"h-access\">What agents get</h2><p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

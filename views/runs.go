@@ -43,6 +43,7 @@ type RunGrant struct {
 	State     string // of the connection
 	Mode      policy.Mode
 	Note      string // what holds for the whole connection
+	Beside    bool   // it works in the agent's image: no tool of it is known here
 	Tools     []RunTool
 }
 

@@ -70,6 +70,7 @@ func catalogPages() []Entry {
 		{one, "failed", views.IntegrationPage(frame(crm.Name, "catalog"), views.IntegrationView{Offer: views.Offer{Manifest: crm}, Release: digest, Place: missing, MayInstall: true})},
 		{one, "member", views.IntegrationPage(frameAs("member", wiki.Name, "catalog"), views.IntegrationView{Offer: views.Offer{Manifest: wiki}, Release: digest, Place: views.Place{Host: "mcp.context7.com"}})},
 		{one, "consent", views.IntegrationPage(frame("Slack", "catalog"), views.IntegrationView{Offer: views.Offer{Manifest: oneOf("slack")}, Release: digest, Place: views.Place{Host: "mcp.slack.com"}, MayInstall: true})},
+		{one, "beside", views.IntegrationPage(frame("Structured questions", "catalog"), views.IntegrationView{Offer: views.Offer{Manifest: oneOf("structured-questions")}, Release: digest, Place: views.Place{Beside: true}, MayInstall: true})},
 		{one, "long", views.IntegrationPage(frame("PagerDuty", "catalog"), views.IntegrationView{Offer: views.Offer{Manifest: oneOf("pagerduty")}, Release: digest, Place: views.Place{Host: "mcp.pagerduty.com"}, MayInstall: true})},
 		{form, "empty", views.InstallPage(frame("Install", "catalog"), install)},
 		{form, "failed", views.InstallPage(frame("Install", "catalog"), failed)},

@@ -67,6 +67,7 @@ func liveRun() views.RunView {
 				tool("deals_move", modes.Consequential, false, verdict(modes.Consequential, modes.AskUserOnWrite, false, true)),
 				tool("refund_issue", modes.Consequential, true, verdict(modes.Consequential, modes.AskUserOnWrite, true, true)),
 			}},
+			{Key: "structured-questions-p3k7tz", Name: "Structured questions", State: "active", Beside: true},
 			{Key: "deepwiki-b2m7tz", Name: "DeepWiki", State: "active", Mode: modes.ReadOnly, Note: "The profile narrows the connection's own mode.", Tools: []views.RunTool{
 				tool("ask_question", modes.Read, false, verdict(modes.Read, modes.ReadOnly, true, true)),
 			}},

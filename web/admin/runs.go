@@ -12,6 +12,7 @@ import (
 	"countersign/internal/identity"
 	"countersign/internal/installation"
 	"countersign/internal/policy"
+	"countersign/internal/registry"
 	"countersign/internal/run"
 	"countersign/views"
 	"countersign/views/ui"
@@ -114,7 +115,7 @@ func (p *Runs) End(r *Request) error {
 // grant asks policy about each tool of one connection.
 func (p *Runs) grant(r *Request, live capability.Live, g capability.Grant) (views.RunGrant, error) {
 	c := g.Connection
-	out := views.RunGrant{Key: c.Key.String(), Name: c.Name, State: string(c.State), Mode: g.Now.Mode}
+	out := views.RunGrant{Key: c.Key.String(), Name: c.Name, State: string(c.State), Mode: g.Now.Mode, Beside: c.Kind == registry.Stdio}
 	switch {
 	case !g.InProfile:
 		out.Note, out.Mode = "The profile does not use this connection any more.", c.Standing.Mode
