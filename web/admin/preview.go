@@ -21,7 +21,7 @@ const previewWithin = 3 * time.Second
 
 // preview reads for those alone who decide, and only while there is something to decide: others see no more of the service than before.
 func (p *Actions) preview(r *Request, v *views.ActionView) error {
-	if v.Action.State != action.StateStaged || v.Refused != "" || v.Mine != nil {
+	if p.Foreseer == nil || v.Action.State != action.StateStaged || v.Refused != "" || v.Mine != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(r.Ctx(), previewWithin)
