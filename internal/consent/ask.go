@@ -201,10 +201,10 @@ func asking(a Ask, f Found, chosen []string) []string {
 	return scopes
 }
 
-// known is the client of the present consent. One whose secret does not open is as good as none.
+// known is the client of the present consent. One whose secret does not open, or that the server refused, is as good as none.
 func (d *Desk) known(s Site, before *Consent, records []credential.Record) *knownClient {
-	if before == nil {
-		return nil
+	if before == nil || before.Lost == Unknown.Word && before.Client.Identity != Document {
+		return nil // what the server no longer knows, it will not know when a person gets there either
 	}
 	k := &knownClient{Client: before.Client, server: before.Server}
 	if before.Client.Auth == manifest.NoAuth {

@@ -167,16 +167,35 @@ func TestWhatEndsAConsentIsSaidOnce(t *testing.T) {
 			if n := len(w.server.Journal("")); n != asked {
 				t.Error("a consent that is over is asked about again and again")
 			}
-			w.server.Rule(func(r *consenttest.Rules) { r.Register = true })
-			if name != "the client is gone" { // there an admin looks first
-				w.consents()
-				w.must(w.read(w.first))
-				if again := w.connection(); again.State != installation.Active || again.Key != got.Key {
-					t.Errorf("after signing in again it is %s", again.State)
-				}
+			w.consents()
+			w.must(w.read(w.first))
+			if again := w.connection(); again.State != installation.Active || again.Key != got.Key {
+				t.Errorf("after signing in again it is %s", again.State)
 			}
 		})
 	}
+}
+
+// A client that an admin made, and that the vendor no longer knows, is asked for again: with the old one a person would end up at a page
+// of the vendor's that says no.
+func TestAClientThatIsGoneIsAskedForAgain(t *testing.T) {
+	w := newWorld(t, "client = \"registered\"\nclient_steps = [\"Enter {redirect_uri} there.\"]")
+	w.server.Rule(func(r *consenttest.Rules) { r.Known = map[string]string{"ours": "key", "next": "key"} })
+	d := w.leave(consent.Leave{Entered: consent.Entered{ID: "ours", Secret: secret.New("key")}})
+	_, err := w.receive(w.visit(d.URL))
+	w.must(err)
+	w.server.Forget("ours")
+	w.expired()
+	if err := w.read(w.first); !fault.Is(err, fault.NeedsConsent) {
+		t.Errorf("the call is answered %v", err)
+	}
+	if _, err := w.first.desk.Start(t.Context(), w.owner, consent.Leave{Key: keyOf(w.key), Session: w.session}); !errors.Is(err, consent.ErrNoClient) {
+		t.Errorf("starting again answers %v", err)
+	}
+	d = w.leave(consent.Leave{Entered: consent.Entered{ID: "next", Secret: secret.New("key")}})
+	_, err = w.receive(w.visit(d.URL))
+	w.must(err)
+	w.must(w.read(w.first))
 }
 
 // An authorization server that the registry moved since is not asked with the old tokens: a person has to see it first.

@@ -41,6 +41,7 @@ func TestConsent(t *testing.T) {
 	}
 	t.Run("in two processes", func(t *testing.T) { renewOnce(t, s, vendor, file, key) })
 	t.Run("until it is over", func(t *testing.T) { overAndAgain(t, s, vendor, key) })
+	t.Run("in trouble", func(t *testing.T) { inTrouble(t, s, vendor, key) })
 }
 
 // consents installs, reads, declines once, and then allows.
