@@ -32,7 +32,7 @@ func TestTheServerInANetworkOfItsOwn(t *testing.T) {
 	if testing.Verbose() {
 		cmd.Args = append(cmd.Args, "-test.v")
 	}
-	cmd.Env = append(os.Environ(), network+"=1", "COUNTERSIGN_E2E_BINARY="+binary)
+	cmd.Env = append(os.Environ(), network+"=1", "COUNTERSIGN_E2E_BINARY="+binary, "COUNTERSIGN_E2E_AGENT_BINARY="+agentBinary)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWNS,
 		UidMappings: sameIDs(t, "uid", os.Getuid()), GidMappings: sameIDs(t, "gid", os.Getgid()), GidMappingsEnableSetgroups: os.Geteuid() == 0,
