@@ -35,7 +35,7 @@ type Actions struct {
 	Freezer      FreezeReader
 	Investigator action.Investigator
 	Looker       Looker
-	Foreseer     Foreseer // nil: the card shows none
+	Foreseer     Foreseer   // nil: the card shows none
 	Diffs        DiffReader // nil: no pushes
 }
 
