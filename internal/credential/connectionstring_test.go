@@ -89,4 +89,9 @@ func TestConnectionStringsThatDoMoreAreRefused(t *testing.T) {
 			t.Errorf("the sentence holds the password: %v", err)
 		}
 	}
+	for option, why := range map[string]string{"tlsCAFile=x": "names a file", "tlsInsecure=true": "read along", "directConnection=true": "which servers", "proxyHost=x": "another machine", "unheardOf=1": "does not know"} {
+		if err := ConnectionString("dsn").Check(map[string]secret.Value{"dsn": secret.New(of + option)}); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v", option, err)
+		}
+	}
 }

@@ -104,3 +104,40 @@ func TestAServiceAccountIsSealedForItsTokenEndpointAlone(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Where a database is stands in what a person types; it is stored without the login, and the string is sealed for that place alone.
+func TestAConnectionStringSaysWhereItLeads(t *testing.T) {
+	table := registry.Trusted()
+	entry, _ := table.Lookup("mongodb.v1")
+	m := manifest.Manifest{Name: "Base", Runtime: entry.Key, Auth: []manifest.Auth{{Contract: manifest.ConnectionString}}}
+	m.Setup.Fields = []manifest.Field{{Name: "dsn", Label: "String", Secret: true, Required: true, GoesTo: manifest.ConnectionString}}
+	typed := values("dsn", "mongodb+srv://agents:canary-0123456@cluster0.ab12c.mongodb.net/?w=majority")
+	d, err := WhereTyped(table, entry.Key, manifest.ConnectionString, m.Setup.Fields, typed)
+	if err != nil || d.URL() != "mongodb+srv://cluster0.ab12c.mongodb.net" {
+		t.Fatal(d.URL(), err)
+	}
+	parts, err := checkSecrets(m, entry, manifest.ConnectionString, nil, typed, d)
+	if err != nil || len(parts) != 1 || parts[0].Destination.Origin() != d.Origin() || len(parts[0].Fields) != 1 {
+		t.Errorf("%+v %v", parts, err)
+	}
+	_, err = WhereTyped(table, entry.Key, manifest.ConnectionString, m.Setup.Fields, values("dsn", "mongodb://agents:canary-0123456@10.0.0.7/"))
+	if f, ok := fault.As(err); !ok || f.Field != "dsn" || strings.Contains(f.Error(), "canary") {
+		t.Errorf("a private address: %v", err)
+	}
+	made := Connection{Runtime: entry.Key, Contract: string(manifest.ConnectionString), Destination: d.URL()}
+	if again, err := WhereStored(table, made); err != nil || again.URL() != d.URL() {
+		t.Errorf("stored, it leads to %s: %v", again.URL(), err)
+	}
+	o, err := table.NewOverride("mongodb.v1", "http://127.0.0.1:27017")
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := table.With(o)
+	if now, err := WhereStored(moved, made); err != nil || now.URL() != "http://127.0.0.1:27017" {
+		t.Errorf("moved, it leads to %s: %v", now.URL(), err)
+	}
+	made.Destination = "http://127.0.0.1:27017" // made for an operator's endpoint that is gone since
+	if _, err := WhereStored(table, made); err == nil {
+		t.Error("a private address that no operator vouches for any more is taken")
+	}
+}

@@ -153,6 +153,8 @@ func TestADocumentIsCorrected(t *testing.T) {
 	a.refused(t, "invalid_arguments", key+"__aggregate", `{"database":"shop","collection":"customers","pipeline":[{"$facet":{"x":[{"$out":"copy"}]}}]}`)
 	id := a.stages(t, key+"__update_one", `{"database":"shop","collection":"customers","id":"c_1","update":{"$set":{"city":"Bergen"}},"only_if":{"city":"Bergn"}}`)
 
+	admin.opens(t, "/actions/"+id)
+	admin.readsNot(t, "As it is now") // who does not decide sees no more of the service
 	approver := s.signsIn(t, "approver@sandbox.test", desk)
 	approver.opens(t, "/actions/"+id)
 	approver.reads(t, "Change document c_1 in customers of database shop", "As it is now", `"city": "Bergn"`, `"city": "Bergen"`, "changed as marked")

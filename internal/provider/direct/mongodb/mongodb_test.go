@@ -326,6 +326,11 @@ func TestLostCallsAreLookedFor(t *testing.T) {
 	}
 	reset()
 	v.Break("update", directtest.ApplyThenReset)
+	same := call("update_one", `{`+customers+`,"id":"c_1","update":{"$set":{"city":"Bergn"}}}`)
+	if s, err := vendor.Reconcile(t.Context(), c, same, execute(t, c, same).Evidence()); err != nil || s.Sight != provider.Unseen {
+		t.Errorf("a change to what was there already: %+v %v", s, err)
+	}
+	v.Break("update", directtest.ApplyThenReset)
 	q := call("update_one", `{`+customers+`,"id":"c_1","update":{"$set":{"city":"Bergen"}}}`)
 	lost := execute(t, c, q)
 	if _, err := v.Direct.Database("shop").Collection("customers").UpdateByID(t.Context(), "c_1", bson.D{{Key: "$set", Value: bson.D{{Key: "city", Value: "Oslo"}}}}); err != nil {
