@@ -165,7 +165,7 @@ func connectionOf(r rows.Connection) installation.Connection {
 		Release: r.ReleaseDigest, Name: r.Name, State: installation.State(r.State), Standing: policy.Standing{Mode: policy.Mode(r.Mode)},
 		Snapshot: int(r.SnapshotVersion), Version: int(r.Version), Destination: r.Destination, Contract: r.Contract, Settings: map[string]string{},
 		Health:    installation.Health{TestedAt: r.TestedAt, OK: r.Healthy, Found: r.Found, What: r.Trouble, Next: r.Remedy, Since: r.HealthSince},
-		CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt, RetiredAt: r.RetiredAt,
+		CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt, RetiredAt: r.RetiredAt, DurableReads: r.DurableReads,
 	}
 }
 

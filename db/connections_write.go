@@ -204,3 +204,10 @@ func (s Connections) Rename(ctx context.Context, c installation.Connection, name
 		return t.q.ConnectionSetName(ctx, storable(name), row.ID, row.Version)
 	})
 }
+
+// RecordReads implements installation.Writer.
+func (s Connections) RecordReads(ctx context.Context, c installation.Connection, durably bool, e audit.Entry) (installation.Connection, error) {
+	return s.change(ctx, c, e, func(t step, row rows.Connection) (rows.Connection, error) {
+		return t.q.ConnectionSetDurableReads(ctx, durably, row.ID, row.Version)
+	})
+}

@@ -32,6 +32,7 @@ var events = []event{
 	{audit.ConnectionInstalled, "Connection installed"},
 	{audit.ConnectionTested, "Connection tested"},
 	{audit.ConnectionRenamed, "Connection renamed"},
+	{audit.ReadRecording, "Recording of reads chosen"},
 	{audit.CredentialReplaced, "Credential replaced"},
 	{audit.ConnectionDisconnect, "Connection disconnected"},
 	{audit.ConnectionRetired, "Connection retired"},

@@ -122,7 +122,7 @@ func wire(w wiring) (*app, error) {
 		return nil, err
 	}
 	a.gateway = gateway.New(gateway.Config{
-		Lines: a.lines, Actions: actions, Dispatch: dispatcher, Recorder: a.recorder, Observer: a.connections, PublicURL: w.publicURL, Log: w.log,
+		Lines: a.lines, Actions: actions, Dispatch: dispatcher, Recorder: a.recorder, Trail: a.chain, Observer: a.connections, PublicURL: w.publicURL, Log: w.log,
 		Git:  gateway.Git{Packs: db.Git{DB: w.db}, Mirrors: &gitgateway.Mirrors{Dir: w.mirrors}},
 		Room: room{actions, runs, db.Profiles{DB: w.db}},
 	})

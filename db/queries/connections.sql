@@ -38,6 +38,11 @@ UPDATE connections SET name = @name, version = version + 1
 WHERE id = @id AND version = @version
 RETURNING *;
 
+-- name: ConnectionSetDurableReads :one
+UPDATE connections SET durable_reads = @durable_reads, version = version + 1
+WHERE id = @id AND version = @version
+RETURNING *;
+
 -- name: ConnectionSettingInsert :exec
 INSERT INTO connection_settings (org_id, connection_id, name, value) VALUES (@org_id, @connection_id, @name, @value);
 

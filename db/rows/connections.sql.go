@@ -11,7 +11,7 @@ import (
 )
 
 const connectionByKey = `-- name: ConnectionByKey :one
-SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at FROM connections WHERE org_id = $1 AND key = $2
+SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads FROM connections WHERE org_id = $1 AND key = $2
 `
 
 func (q *Queries) ConnectionByKey(ctx context.Context, orgID string, key string) (Connection, error) {
@@ -41,12 +41,13 @@ func (q *Queries) ConnectionByKey(ctx context.Context, orgID string, key string)
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.RetiredAt,
+		&i.DurableReads,
 	)
 	return i, err
 }
 
 const connectionHold = `-- name: ConnectionHold :one
-SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at FROM connections WHERE org_id = $1 AND key = $2 FOR SHARE
+SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads FROM connections WHERE org_id = $1 AND key = $2 FOR SHARE
 `
 
 // ConnectionHold keeps a connection as it is until the transaction ends.
@@ -77,6 +78,7 @@ func (q *Queries) ConnectionHold(ctx context.Context, orgID string, key string) 
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.RetiredAt,
+		&i.DurableReads,
 	)
 	return i, err
 }
@@ -84,7 +86,7 @@ func (q *Queries) ConnectionHold(ctx context.Context, orgID string, key string) 
 const connectionInsert = `-- name: ConnectionInsert :one
 INSERT INTO connections (id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, destination, contract, created_by)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at
+RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads
 `
 
 type ConnectionInsertParams struct {
@@ -144,12 +146,13 @@ func (q *Queries) ConnectionInsert(ctx context.Context, arg ConnectionInsertPara
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.RetiredAt,
+		&i.DurableReads,
 	)
 	return i, err
 }
 
 const connectionList = `-- name: ConnectionList :many
-SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at FROM connections WHERE org_id = $1 ORDER BY name, key
+SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads FROM connections WHERE org_id = $1 ORDER BY name, key
 `
 
 func (q *Queries) ConnectionList(ctx context.Context, orgID string) ([]Connection, error) {
@@ -185,6 +188,7 @@ func (q *Queries) ConnectionList(ctx context.Context, orgID string) ([]Connectio
 			&i.CreatedBy,
 			&i.CreatedAt,
 			&i.RetiredAt,
+			&i.DurableReads,
 		); err != nil {
 			return nil, err
 		}
@@ -197,7 +201,7 @@ func (q *Queries) ConnectionList(ctx context.Context, orgID string) ([]Connectio
 }
 
 const connectionLock = `-- name: ConnectionLock :one
-SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at FROM connections WHERE org_id = $1 AND key = $2 FOR NO KEY UPDATE
+SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads FROM connections WHERE org_id = $1 AND key = $2 FOR NO KEY UPDATE
 `
 
 func (q *Queries) ConnectionLock(ctx context.Context, orgID string, key string) (Connection, error) {
@@ -227,6 +231,45 @@ func (q *Queries) ConnectionLock(ctx context.Context, orgID string, key string) 
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.RetiredAt,
+		&i.DurableReads,
+	)
+	return i, err
+}
+
+const connectionSetDurableReads = `-- name: ConnectionSetDurableReads :one
+UPDATE connections SET durable_reads = $1, version = version + 1
+WHERE id = $2 AND version = $3
+RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads
+`
+
+func (q *Queries) ConnectionSetDurableReads(ctx context.Context, durableReads bool, iD string, version int32) (Connection, error) {
+	row := q.db.QueryRow(ctx, connectionSetDurableReads, durableReads, iD, version)
+	var i Connection
+	err := row.Scan(
+		&i.ID,
+		&i.OrgID,
+		&i.Key,
+		&i.Integration,
+		&i.Kind,
+		&i.Runtime,
+		&i.ReleaseDigest,
+		&i.Name,
+		&i.State,
+		&i.Mode,
+		&i.SnapshotVersion,
+		&i.Version,
+		&i.Destination,
+		&i.Contract,
+		&i.TestedAt,
+		&i.Healthy,
+		&i.Found,
+		&i.Trouble,
+		&i.Remedy,
+		&i.HealthSince,
+		&i.CreatedBy,
+		&i.CreatedAt,
+		&i.RetiredAt,
+		&i.DurableReads,
 	)
 	return i, err
 }
@@ -236,7 +279,7 @@ UPDATE connections SET tested_at = clock_timestamp(), healthy = $1, found = $2, 
        health_since = CASE WHEN health_since IS NULL OR healthy <> $1 THEN clock_timestamp() ELSE health_since END,
        version = version + $5::integer
 WHERE id = $6 AND version = $7
-RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at
+RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads
 `
 
 type ConnectionSetFindingParams struct {
@@ -284,6 +327,7 @@ func (q *Queries) ConnectionSetFinding(ctx context.Context, arg ConnectionSetFin
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.RetiredAt,
+		&i.DurableReads,
 	)
 	return i, err
 }
@@ -291,7 +335,7 @@ func (q *Queries) ConnectionSetFinding(ctx context.Context, arg ConnectionSetFin
 const connectionSetName = `-- name: ConnectionSetName :one
 UPDATE connections SET name = $1, version = version + 1
 WHERE id = $2 AND version = $3
-RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at
+RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads
 `
 
 func (q *Queries) ConnectionSetName(ctx context.Context, name string, iD string, version int32) (Connection, error) {
@@ -321,6 +365,7 @@ func (q *Queries) ConnectionSetName(ctx context.Context, name string, iD string,
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.RetiredAt,
+		&i.DurableReads,
 	)
 	return i, err
 }
@@ -328,7 +373,7 @@ func (q *Queries) ConnectionSetName(ctx context.Context, name string, iD string,
 const connectionSetStanding = `-- name: ConnectionSetStanding :one
 UPDATE connections SET mode = $1, snapshot_version = snapshot_version + 1, version = version + 1
 WHERE id = $2 AND version = $3
-RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at
+RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads
 `
 
 func (q *Queries) ConnectionSetStanding(ctx context.Context, mode string, iD string, version int32) (Connection, error) {
@@ -358,6 +403,7 @@ func (q *Queries) ConnectionSetStanding(ctx context.Context, mode string, iD str
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.RetiredAt,
+		&i.DurableReads,
 	)
 	return i, err
 }
@@ -365,7 +411,7 @@ func (q *Queries) ConnectionSetStanding(ctx context.Context, mode string, iD str
 const connectionSetState = `-- name: ConnectionSetState :one
 UPDATE connections SET state = $1, version = version + 1, retired_at = CASE WHEN $1::text = 'retired' THEN clock_timestamp() END
 WHERE id = $2 AND version = $3
-RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at
+RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads
 `
 
 func (q *Queries) ConnectionSetState(ctx context.Context, state string, iD string, version int32) (Connection, error) {
@@ -395,6 +441,7 @@ func (q *Queries) ConnectionSetState(ctx context.Context, state string, iD strin
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.RetiredAt,
+		&i.DurableReads,
 	)
 	return i, err
 }

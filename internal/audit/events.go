@@ -23,6 +23,7 @@ const (
 	ConnectionInstalled  Event = "connection.installed"
 	ConnectionTested     Event = "connection.tested"
 	ConnectionRenamed    Event = "connection.renamed"
+	ReadRecording        Event = "connection.read_recording"
 	CredentialReplaced   Event = "connection.credential_replaced"
 	ConnectionDisconnect Event = "connection.disconnected"
 	ConnectionRetired    Event = "connection.retired"

@@ -51,6 +51,11 @@ type Recorder interface {
 	Record(ctx context.Context, e audit.Entry) error
 }
 
+// Trail writes a line durably before it returns. db.Audit is one.
+type Trail interface {
+	Record(ctx context.Context, e audit.Entry) error
+}
+
 // Observer is told the list an upstream offers where it differs from what people granted. *installation.Connections is one.
 type Observer interface {
 	Observe(ctx context.Context, c installation.Connection, tools []installation.Observed) error
@@ -70,6 +75,7 @@ type Config struct {
 	Actions   Actions
 	Dispatch  Dispatcher
 	Recorder  Recorder
+	Trail     Trail // for connections that ask for durable reads
 	Observer  Observer
 	Room      Room          // nil: no preflight
 	Git       Git           // zero: no repositories

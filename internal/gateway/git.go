@@ -126,7 +126,7 @@ func (r *Repository) Fetch(ctx context.Context, w io.Writer, v2 bool, body []byt
 
 func (r *Repository) record(ctx context.Context, asked int) error {
 	key := r.target.key().String()
-	return r.gateway.Recorder.Record(context.WithoutCancel(ctx), audit.Entry{
+	return r.gateway.recordRead(ctx, r.target.grant.Connection.DurableReads, audit.Entry{
 		Org: r.live.Org.ID, Actor: agent(r.live.Run), Event: audit.ToolRead, Object: audit.Object{Kind: "connection", ID: key},
 		Facts: []audit.Fact{
 			{Name: "tool", Value: key + "/" + github.Fetch},

@@ -45,7 +45,7 @@ func (g *Gateway) read(ctx context.Context, l capability.Live, v verified) (json
 			{Name: "ms", Value: strconv.FormatInt(time.Since(began).Milliseconds(), 10)},
 		},
 	}
-	if refusal := g.Recorder.Record(context.WithoutCancel(ctx), e); refusal != nil {
+	if refusal := g.recordRead(ctx, v.grant.Connection.DurableReads, e); refusal != nil {
 		return nil, refusal
 	}
 	if err != nil {
@@ -56,6 +56,15 @@ func (g *Gateway) read(ctx context.Context, l capability.Live, v verified) (json
 		return refuse(f)
 	}
 	return r.Raw, nil
+}
+
+// recordRead keeps the line of a read: durably where the connection asks for it.
+func (g *Gateway) recordRead(ctx context.Context, durably bool, e audit.Entry) error {
+	ctx = context.WithoutCancel(ctx) // whoever hung up was served all the same
+	if durably {
+		return g.Trail.Record(ctx, e)
+	}
+	return g.Recorder.Record(ctx, e)
 }
 
 func outsideResource(why string) *fault.Error {

@@ -322,6 +322,15 @@ func (s *Connections) Rename(ctx context.Context, by identity.Person, a Access, 
 	return s.Write.Rename(ctx, c, name, entry(by, audit.ConnectionRenamed, c.Key, audit.Fact{Name: "name", Value: name}))
 }
 
+// RecordReads chooses when a read must be in the trail: durably before its answer leaves, or soon after.
+func (s *Connections) RecordReads(ctx context.Context, by identity.Person, a Access, durably bool) (Connection, error) {
+	c, err := s.at(ctx, by.Org, a.Key, a.Version)
+	if err != nil || c.DurableReads == durably {
+		return c, err
+	}
+	return s.Write.RecordReads(ctx, c, durably, entry(by, audit.ReadRecording, c.Key, audit.Fact{Name: "durable", Value: strconv.FormatBool(durably)}))
+}
+
 // Disconnect forgets the credential and cancels what waits; a new credential makes the connection active again.
 func (s *Connections) Disconnect(ctx context.Context, by identity.Person, a Access) (Connection, error) {
 	return s.end(ctx, by, a, Disconnected, audit.ConnectionDisconnect)

@@ -47,6 +47,8 @@ type Connection struct {
 	CreatedBy   string
 	CreatedAt   time.Time
 	RetiredAt   *time.Time
+	// DurableReads asks that each read is committed to the trail before its answer leaves, instead of within a tenth of a second.
+	DurableReads bool
 }
 
 // Health is the result of the last test.

@@ -37,6 +37,8 @@ type Writer interface {
 	// End disconnects or retires: the credential is shredded, staged and approved actions are cancelled.
 	End(ctx context.Context, c Connection, state State, e audit.Entry) (Connection, error)
 	Rename(ctx context.Context, c Connection, name string, e audit.Entry) (Connection, error)
+	// RecordReads says whether each read must be in the trail before its answer leaves.
+	RecordReads(ctx context.Context, c Connection, durably bool, e audit.Entry) (Connection, error)
 }
 
 // Prober tests a connection with an authenticated call and lists its tools. It never returns an error for what the upstream did wrong:

@@ -221,6 +221,21 @@ func (p *Connections) Rename(r *Request) error {
 	})
 }
 
+// RecordReads chooses whether reads are recorded before they are answered or soon after.
+func (p *Connections) RecordReads(r *Request) error {
+	return p.change(r, func(a installation.Access) (ui.Tone, string, error) {
+		durable := r.Posted("durable")
+		if durable != "yes" && durable != "no" {
+			return ui.Bad, "", fault.Field("durable", "Reads are recorded before they are answered (yes) or soon after (no).")
+		}
+		_, err := p.Service.RecordReads(r.Ctx(), r.Person(), a, durable == "yes")
+		if durable == "yes" {
+			return ui.OK, "From the next call on, each read is recorded before its answer leaves.", err
+		}
+		return ui.OK, "From the next call on, reads are recorded within a tenth of a second.", err
+	})
+}
+
 // Disconnect forgets the credential.
 func (p *Connections) Disconnect(r *Request) error {
 	return p.end(r, p.Service.Disconnect, "Disconnected. The credential is forgotten; mode and tools are kept.")

@@ -51,7 +51,7 @@ func newGitWorld(t *testing.T, mode policy.Mode, surface policy.Surface) *gitWor
 	w.recorder = w.DB.NewRecorder(slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { check(t, w.recorder.Close(context.Background())) })
 	w.gateway = gateway.New(gateway.Config{
-		Lines: w.Lines, Actions: w.Actions, Recorder: w.recorder, Observer: w.Service, PublicURL: publicURL,
+		Lines: w.Lines, Actions: w.Actions, Recorder: w.recorder, Trail: w.Trail, Observer: w.Service, PublicURL: publicURL,
 		Dispatch: &dispatch.Dispatcher{Actions: w.Actions, Connections: w.Connections, Lines: w.Lines, Log: slog.New(slog.DiscardHandler)},
 		Git:      gateway.Git{Packs: db.Git{DB: w.DB}, Mirrors: &gitgateway.Mirrors{Dir: t.TempDir()}},
 	})

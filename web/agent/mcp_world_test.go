@@ -48,7 +48,7 @@ func newWorld(t testing.TB) *world {
 	w.recorder = w.DB.NewRecorder(slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { check(t, w.recorder.Close(context.Background())) })
 	w.gateway = gateway.New(gateway.Config{
-		Lines: w.Lines, Actions: w.Actions, Recorder: w.recorder, Observer: w.Service, PublicURL: publicURL,
+		Lines: w.Lines, Actions: w.Actions, Recorder: w.recorder, Trail: w.Trail, Observer: w.Service, PublicURL: publicURL,
 		Room:     room{w.Actions, w.Runs, db.Profiles{DB: w.DB}},
 		Dispatch: &dispatch.Dispatcher{Actions: w.Actions, Connections: w.Connections, Lines: w.Lines, Log: slog.New(slog.DiscardHandler)},
 	})

@@ -231,6 +231,7 @@ var refusedForms = map[string][]url.Values{
 	"/connections/:key/credential":         {{}, {"api_key": {""}}},
 	"/connections/:key/test":               nil,
 	"/connections/:key/consent":            {{}, {"client_id": {"two words"}}, {"grant": {"no-such"}}},
+	"/connections/:key/recording":          {{}, {"version": {"1"}}, {"durable": {"perhaps"}, "version": {"1"}}, {"durable": {"yes"}, "version": {"999"}}},
 	"/connections/:key/rename":             {{}, {"name": {""}, "version": {"1"}}, {"name": {"x"}, "version": {"999"}}},
 	"/connections/:key/disconnect":         {{}, {"version": {"999"}}},
 	"/connections/:key/retire":             {{}, {"version": {"999"}}},
