@@ -142,7 +142,7 @@ func connectionPages() []Entry {
 		}),
 		draw("failed", func(v *views.ConnectionView) {
 			since := now.Add(-31 * time.Minute)
-			v.Connection.Health.OK, v.Connection.Health.Since = false, &since
+			v.Connection.Health.OK, v.Connection.Health.Since, v.Connection.DurableReads = false, &since, true
 			v.Connection.Health.What, v.Connection.Health.Next = "Sandbox CRM refused the credential (401).", "Copy the whole key again and replace it below."
 			v.CredentialErrors = map[string]string{"api_key": "“CRM credential” is empty; it is needed to connect."}
 		}),
