@@ -152,10 +152,41 @@ func insideTheNetwork(t *testing.T, dir string) {
 			t.Errorf("%d connections to the public address", public.Load()-before)
 		}
 	}
+	private = append(private, listen(t, dir, "127.0.0.1:27017"), listen(t, dir, "10.0.0.1:27017"), listen(t, dir, "169.254.169.254:27017"))
+	databases(t, listen(t, dir, "93.184.216.34:27017"))
 	for i, n := range private {
 		if n.Load() != 0 {
 			t.Errorf("private listener %d was connected to", i)
 		}
+	}
+}
+
+// databases asks the same of the servers of a database, which name each other while a driver runs.
+func databases(t *testing.T, public *atomic.Int64) {
+	t.Helper()
+	d, err := Database("mongodb://mcp.vendor.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Through(d)
+	c, err := r.DialContext(t.Context(), "tcp", "mcp.vendor.example:27017")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, ok := c.(*tls.Conn); !ok || !s.ConnectionState().HandshakeComplete {
+		t.Error("the connection is not encrypted")
+	}
+	_ = c.Close()
+	for _, name := range []string{"mixed", "inward", "ten", "machine", "six"} {
+		if _, err := r.DialContext(t.Context(), "tcp", name+".vendor.example:27017"); !errors.Is(err, ErrRefused) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := r.DialContext(t.Context(), "tcp", "other-name.vendor.example:27017"); FailureOf(err) != Untrusted {
+		t.Errorf("a certificate for another name: %v", err)
+	}
+	if public.Load() != 2 {
+		t.Errorf("%d connections to the public address", public.Load())
 	}
 }
 
