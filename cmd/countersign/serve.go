@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"countersign/internal/fault"
+	"countersign/internal/provider/cli/sandbox"
 	"countersign/internal/registry"
 )
 
@@ -29,6 +30,7 @@ type serveCommand struct {
 	Listen        string `env:"COUNTERSIGN_LISTEN" default:"127.0.0.1:8080" help:"Listen address."`
 	PublicURL     string `name:"public-url" env:"COUNTERSIGN_PUBLIC_URL" help:"Origin in links and the Host allowlist; http:// and the listen address when empty."`
 	EndpointsFile string `env:"COUNTERSIGN_ENDPOINTS_FILE" help:"Operator's TOML file that moves trusted runtimes to other addresses."`
+	Commands      string `env:"COUNTERSIGN_COMMANDS" default:"node_modules" help:"Folder where vendors' commands are installed; each is compared with its pin before it runs."`
 	CRMListen     string `name:"crm-listen" env:"COUNTERSIGN_CRM_LISTEN" default:"127.0.0.1:8090" help:"Where the sandbox's CRM listens."`
 	Demo          bool   `env:"COUNTERSIGN_DEMO" help:"Seed the sandbox organization."`
 }
@@ -58,6 +60,9 @@ func (c *serveCommand) Run(p *process) error {
 	if err != nil {
 		return err
 	}
+	for _, lack := range sandbox.Lacks() {
+		log.Warn("vendors' commands are held less than they could be", "why", lack)
+	}
 	var sandbox *sandboxCRM
 	if c.Demo {
 		if sandbox, table, err = startSandboxCRM(p.ctx, c, table, log); err != nil {
@@ -79,7 +84,7 @@ func (c *serveCommand) serve(p *process, listener net.Listener, table registry.T
 		return err
 	}
 	var seeded atomic.Bool
-	app, err := wire(wiring{db: d.DB, keys: keys, registry: table, publicURL: c.PublicURL, listen: c.Listen, mirrors: filepath.Join(c.DataDir, "git"), log: log, seeded: &seeded})
+	app, err := wire(wiring{db: d.DB, keys: keys, registry: table, publicURL: c.PublicURL, listen: c.Listen, commands: c.Commands, mirrors: filepath.Join(c.DataDir, "git"), log: log, seeded: &seeded})
 	if err != nil {
 		return err
 	}

@@ -58,6 +58,7 @@ type wiring struct {
 	registry  registry.Table
 	publicURL string
 	listen    string
+	commands  string // the folder where vendors' commands are installed
 	mirrors   string // a folder of this replica for copies of repositories
 	log       *slog.Logger
 	seeded    *atomic.Bool // what must be there before the first request is there
@@ -105,7 +106,7 @@ func wire(w wiring) (*app, error) {
 	a.memory = db.NewCapabilities(runs, w.log)
 	a.lines = reach.New(a.releases, w.registry, vault, map[registry.Kind]provider.Provider{
 		registry.Hosted: hosted.New(version()), github.Kind: &github.Provider{Packs: db.Git{DB: w.db}, Pins: db.Git{DB: w.db}},
-	}).Directly(direct())
+	}).Directly(direct(w.commands))
 	consents := db.Consents{DB: w.db}
 	a.lines.Keeping(&consent.Keeper{Store: consents, Directory: consents, Registry: w.registry, Keys: w.keys, Log: w.log})
 	a.connections = &installation.Connections{

@@ -34,7 +34,8 @@ var depth = map[string]int{
 	"internal/provider/direct/mongodb": 7, "internal/provider/direct/mongodb/mongotest": 8,
 	"internal/provider/direct/directtest": 7, "internal/provider/direct/lemonsqueezy/lemontest": 8, "internal/provider/direct/upstash/upstashtest": 8,
 	"internal/provider/direct/analytics/analyticstest": 8,
-	"internal/reach/reachtest":                         7, "internal/dispatch": 7, "internal/reconcile": 7,
+	"internal/provider/cli/sandbox":                    1, "internal/provider/cli": 7, "internal/provider/cli/sentrycli": 8,
+	"internal/reach/reachtest": 7, "internal/dispatch": 7, "internal/reconcile": 7,
 	"internal/gateway": 8,
 }
 
@@ -43,6 +44,7 @@ var never = map[string][]string{
 	"internal/policy":       {"*"},                                              // pure; fault excepted below
 	"internal/action":       {"internal/provider", "internal/credential", "db"}, // the heart knows neither who sends nor with what
 	"internal/provider":     {"internal/credential", "internal/secret", "db"},
+	"internal/provider/cli": {"internal/credential", "internal/secret"}, // a program never gets the credential, so whoever starts it has none
 	"internal/egress":       {"internal/secret", "internal/credential"},
 	"internal/gateway":      {"internal/secret", "internal/credential", "db", "web"},
 	"internal/dispatch":     {"internal/secret", "internal/credential", "db", "web"},
@@ -60,7 +62,7 @@ var only = map[string][]string{
 	"github.com/labstack/echo/v4":            {"web"},
 	"github.com/riverqueue/river":            {"db"},
 	"github.com/gorilla/sessions":            {"web/session"},
-	"os/exec":                                {"internal/agentside", "internal/gitgateway", "internal/provider/github/githubtest", "db/embedded", "db/dbtest", "cmd/countersign", "cmd/gallery", "scripts/foreground", "bench", "internal/provider/direct/upstash/upstashtest", "internal/provider/direct/mongodb/mongotest"},
+	"os/exec":                                {"internal/agentside", "internal/provider/cli", "internal/gitgateway", "internal/provider/github/githubtest", "db/embedded", "db/dbtest", "cmd/countersign", "cmd/gallery", "scripts/foreground", "bench", "internal/provider/direct/upstash/upstashtest", "internal/provider/direct/mongodb/mongotest"},
 }
 
 type listed struct {

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -13,7 +14,7 @@ import (
 
 // rules is every rule about one file beyond its form, in the order a reviewer reads. Each has one bad file in testdata/bad.
 var rules = []func(*check){
-	identityRule, displayRule, docsRule, kindRule, besideRule, authRule, setupRule, grantRule, resourceRule, toolRules, probeRule,
+	identityRule, displayRule, docsRule, kindRule, besideRule, commandRule, authRule, setupRule, grantRule, resourceRule, toolRules, probeRule,
 }
 
 var (
@@ -82,6 +83,37 @@ func besideRule(c *check) {
 	if len(c.m.Tools) > 0 || len(c.m.Resources) > 0 || len(c.m.Grants) > 0 || c.m.Probe != nil {
 		c.at("kind", "The calls of a runtime of kind “stdio” do not come through this server, so tools, resources, grants and a probe would bind nobody.",
 			"Remove them, and say in description what the runtime does.")
+	}
+}
+
+// commandRule holds a manifest of a vendor's command to what makes one fit to be run: each invocation is known to read or to write from its
+// arguments alone, and it is told who it is at each call. A command that keeps a login lives in a home that nobody can throw away, and one
+// whose configuration, input or remote state decides what it does cannot be decided on by a person.
+func commandRule(c *check) {
+	entry, ok := c.reg.Lookup(c.m.Runtime)
+	if c.m.Kind != registry.CLI || !ok || entry.Kind != registry.CLI {
+		return
+	}
+	for i, a := range c.m.Auth {
+		if a.Contract != Token {
+			c.at(fmt.Sprintf("auth[%d].contract", i), "A command with the contract “"+string(a.Contract)+"” would need a login that it keeps in a home directory; the home of each call is thrown away, so that no call finds what another left.",
+				"Take a command that is authorised by one token, with contract = \"token\", or choose another kind.")
+		}
+	}
+	for _, t := range c.m.Tools {
+		effect, known := entry.Invocations[t.Name]
+		switch {
+		case !known:
+			c.at(toolPath(t.Name), "Nothing tells from its arguments whether “"+t.Name+"” reads or writes: it is not among the invocations of “"+string(c.m.Runtime)+"”.",
+				"Remove it, or give it a closed grammar in its folder below internal/provider/cli and its effect in internal/registry/table.go. A subcommand whose effect a file, an alias, an address or the service decides cannot have one.")
+		case string(effect) != string(t.Effect):
+			c.at(toolPath(t.Name)+".effect", "“"+t.Name+"” is reviewed as “"+string(t.Effect)+"”, and its grammar says “"+string(effect)+"”.", "Look at what it does, and correct the one that is wrong.")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(entry.Invocations)) {
+		if _, reviewed := c.m.Policy(name); !reviewed {
+			c.at("runtime", "The invocation “"+name+"” of “"+string(c.m.Runtime)+"” is not reviewed, and no vendor marks the tools of a command.", "Add [tools."+name+"].")
+		}
 	}
 }
 

@@ -179,7 +179,7 @@ func (c *check) readWith(path, what string, call Call, t ToolPolicy) {
 func probeRule(c *check) {
 	p := c.m.Probe
 	if p == nil {
-		if c.m.Kind == registry.Hosted || c.m.Kind == registry.Direct {
+		if c.m.Kind == registry.Hosted || c.m.Kind == registry.Direct || c.m.Kind == registry.CLI {
 			c.at("probe", "The manifest has no probe, so a connection test would prove nothing: a service may list its tools to anybody.", "Add [probe] with a reviewed read and its arguments.")
 		}
 		return

@@ -44,7 +44,7 @@ type Lines struct {
 	registry  registry.Table
 	vault     *credential.Vault
 	providers map[registry.Kind]provider.Provider
-	direct    map[registry.Key]provider.Provider // a direct runtime has code of its own
+	direct    map[registry.Key]provider.Provider // a direct runtime has code of its own, and so has a command
 	consents  *consent.Keeper                    // nil: this server keeps none
 
 	mu   sync.Mutex
@@ -62,7 +62,7 @@ func (l *Lines) Keeping(k *consent.Keeper) *Lines {
 	return l
 }
 
-// Directly adds the code of the direct runtimes. It is called before the first line is opened.
+// Directly adds the code of the direct runtimes and of the vendors' commands. It is called before the first line is opened.
 func (l *Lines) Directly(direct map[registry.Key]provider.Provider) *Lines {
 	l.direct = direct
 	return l
@@ -154,7 +154,7 @@ func usable(c installation.Connection) error {
 
 func (l *Lines) make(ctx context.Context, c installation.Connection) (*Line, error) {
 	p, ok := l.providers[c.Kind]
-	if c.Kind == registry.Direct {
+	if c.Kind == registry.Direct || c.Kind == registry.CLI {
 		p, ok = l.direct[c.Runtime]
 	}
 	if !ok {

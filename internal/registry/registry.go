@@ -80,7 +80,19 @@ type Entry struct {
 	ServiceAccount bool
 	// ConnectionString: a person types where it is together with the login. Such an address is held to the rule for databases.
 	ConnectionString bool
+
+	// Invocations are what only commands have: everything such a runtime may be asked to do, by tool. Its grammar is the code of its kind.
+	Invocations map[string]Effect
 }
+
+// Effect is what one invocation of a command does, as it can be told from its arguments alone.
+type Effect string
+
+// The effects. They have the names of policy's, which lies beside this package.
+const (
+	Reads  Effect = "read"
+	Writes Effect = "consequential"
+)
 
 // Part is how one part of a credential travels. In Format "{field}" stands for a field of the setup form, and "{field:other}" for both
 // as Basic authentication joins them. A part authorises Reads alone where the vendor has a credential of its own for them.
@@ -168,7 +180,7 @@ func (t Table) Lookup(k Key) (Entry, bool) {
 		return Entry{}, false
 	}
 	e.Endpoints, e.Headers, e.Credentials = maps.Clone(e.Endpoints), maps.Clone(e.Headers), slices.Clone(e.Credentials)
-	e.Parts = slices.Clone(e.Parts)
+	e.Parts, e.Invocations = slices.Clone(e.Parts), maps.Clone(e.Invocations)
 	return e, true
 }
 

@@ -1,5 +1,7 @@
 package registry
 
+import "strings"
+
 // Trusted is everything this server may call or run, as compiled in. To review what the server trusts, read this file.
 func Trusted() Table {
 	bearer := []CredentialHeader{{Header: "Authorization", Format: "Bearer {secret}"}}
@@ -81,6 +83,15 @@ func Trusted() Table {
 			},
 		},
 
+		// Vendors' commands: a folder each below internal/provider/cli, with the program's pin and grammar. They ask their service at API.
+		Entry{
+			Key: "sentry_cli.v1", Kind: CLI, Endpoints: map[Role]Endpoint{API: {URL: "https://sentry.io"}}, Credentials: bearer,
+			Invocations: invocations(
+				"organizations_list projects_list releases_list releases_info issues_list deploys_list",
+				"releases_new releases_finalize releases_delete issues_resolve deploys_new",
+			),
+		},
+
 		// A database has the address its connection string names, unless the operator names one.
 		Entry{Key: "mongodb.v1", Kind: Direct, Endpoints: mcp(""), ConnectionString: true},
 
@@ -94,6 +105,18 @@ func Trusted() Table {
 		// the one of its endpoints that the server's own documents may leave out.
 		Entry{Key: "sandbox_crm.v1", Kind: Hosted, Endpoints: map[Role]Endpoint{MCP: {}, Revoke: {}}, Credentials: bearer, OAuth: true},
 	)
+}
+
+// invocations are those that read and those that write.
+func invocations(reads, writes string) map[string]Effect {
+	out := map[string]Effect{}
+	for _, name := range strings.Fields(reads) {
+		out[name] = Reads
+	}
+	for _, name := range strings.Fields(writes) {
+		out[name] = Writes
+	}
+	return out
 }
 
 // mcp is the one endpoint of a server that has no other, or names the rest by itself.

@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+
+	"countersign/internal/egress"
+	"countersign/internal/fault"
+	"countersign/internal/provider"
+	"countersign/internal/provider/cli/sandbox"
+	"countersign/internal/provider/direct"
+)
+
+// maxAsked bounds the body of one request of a program.
+const maxAsked = 1 << 20
+
+// relay answers one run of a program. It holds the clients that carry the credential; the program holds a ticket. Of what the program asks
+// it passes on what the invocation needs, at most one request with an effect among it, and it keeps what came of each.
+type relay struct {
+	ctx      context.Context // of the call
+	stop     func()          // ends the program: what it waits for will not come
+	endpoint provider.Endpoint
+	ticket   string
+	asks     []string // with the arguments filled in
+
+	server *http.Server
+	under  sync.WaitGroup
+	mu     sync.Mutex
+	over   bool
+	seen   seen
+}
+
+// seen is what a relay kept.
+type seen struct {
+	failure error         // of the first read that came to nothing
+	status  int           // of the last answer that was not good
+	sent    bool          // the request with an effect was passed on
+	record  egress.Record // of it
+	blocked string        // what was not passed on
+}
+
+func newRelay(ctx context.Context, stop func(), e provider.Endpoint, i Invocation, a direct.Arguments) *relay {
+	r := &relay{ctx: ctx, stop: stop, endpoint: e, ticket: "ticket-" + rand.Text() + rand.Text()}
+	for _, ask := range i.Asks {
+		for _, f := range append(i.Flags, i.Operands...) {
+			ask = strings.ReplaceAll(ask, "{"+f.Argument+"}", url.PathEscape(a.Text(f.Argument)))
+		}
+		r.asks = append(r.asks, ask)
+	}
+	r.server = &http.Server{Handler: r, BaseContext: func(net.Listener) context.Context { return ctx }, ReadHeaderTimeout: sandbox.Usual.Time}
+	return r
+}
+
+// serve answers on the listener until end.
+func (r *relay) serve(l net.Listener) { _ = r.server.Serve(l) }
+
+// begin counts a request in, unless the run is over: a request that a program left behind must not be sent after its run was judged.
+func (r *relay) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.over {
+		r.under.Add(1)
+	}
+	return !r.over
+}
+
+// end takes no further request, waits for what is under way and answers what was seen.
+func (r *relay) end() seen {
+	r.mu.Lock()
+	r.over = true
+	r.mu.Unlock()
+	r.under.Wait()
+	_ = r.server.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seen
+}
+
+// ServeHTTP implements http.Handler.
+func (r *relay) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	if !r.begin() {
+		return
+	}
+	defer r.under.Done()
+	_, shown, _ := strings.Cut(q.Header.Get("Authorization"), " ")
+	if subtle.ConstantTimeCompare([]byte(shown), []byte(r.ticket)) != 1 {
+		http.Error(w, `{"detail":"no ticket"}`, http.StatusUnauthorized)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, maxAsked))
+	if err != nil || !r.may(q) {
+		r.block(w, q)
+		return
+	}
+	if q.Method == http.MethodGet {
+		r.read(w, q)
+		return
+	}
+	r.write(w, q, body)
+}
+
+// may reports whether the invocation needs this request.
+func (r *relay) may(q *http.Request) bool {
+	if q.Method == http.MethodConnect {
+		return false
+	}
+	got := strings.Split(q.URL.EscapedPath(), "/")
+	for _, ask := range r.asks {
+		method, path, _ := strings.Cut(ask, " ")
+		path, query, asked := strings.Cut(path, "?")
+		want := strings.Split(path, "/")
+		if method != q.Method || len(want) != len(got) || asked && query != q.URL.RawQuery {
+			continue
+		}
+		fits := true
+		for n := range want {
+			fits = fits && (want[n] == got[n] || want[n] == "*" && segment(got[n]))
+		}
+		if fits {
+			return true
+		}
+	}
+	return false
+}
+
+// segment is one name in a path, and no way out of it.
+func segment(s string) bool {
+	plain, err := url.PathUnescape(s)
+	return err == nil && plain != "" && plain != "." && plain != ".." && !strings.ContainsAny(plain, "/\\?#")
+}
+
+func (r *relay) block(w http.ResponseWriter, q *http.Request) {
+	r.mu.Lock()
+	r.seen.blocked = q.Method + " " + provider.Printable(q.URL.EscapedPath())
+	r.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = io.WriteString(w, `{"message":"Countersign does not pass this request on","detail":"Countersign does not pass this request on"}`)
+}
+
+// passed are the headers of a request and of an answer that go through.
+var (
+	passed   = []string{"Accept", "Content-Type"}
+	returned = []string{"Content-Type", "Link"}
+)
+
+func (r *relay) request(ctx context.Context, q *http.Request, body []byte) (*http.Request, error) {
+	address := strings.TrimSuffix(r.endpoint.URL, "/") + q.URL.EscapedPath()
+	if q.URL.RawQuery != "" {
+		address += "?" + q.URL.RawQuery
+	}
+	var from io.Reader
+	if len(body) > 0 {
+		from = bytes.NewReader(body)
+	}
+	out, err := http.NewRequestWithContext(ctx, q.Method, address, from)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range passed {
+		if v := q.Header.Get(name); v != "" {
+			out.Header.Set(name, v)
+		}
+	}
+	return out, nil
+}
+
+// read passes a request without an effect on. One that comes to nothing ends the program: it would only ask again.
+func (r *relay) read(w http.ResponseWriter, q *http.Request) {
+	out, err := r.request(q.Context(), q, nil)
+	if err != nil {
+		r.fail(w, err)
+		return
+	}
+	answer, body, err := exchange(r.endpoint.Reader, out)
+	if err != nil {
+		r.fail(w, provider.Broken(err))
+		return
+	}
+	if err := wrong(answer.StatusCode); err != nil {
+		r.fail(w, err)
+		return
+	}
+	r.answer(w, answer, body)
+}
+
+// write passes the one request with an effect on. It lasts as long as the call, not as long as the program, so that its record is whole.
+func (r *relay) write(w http.ResponseWriter, q *http.Request, body []byte) {
+	r.mu.Lock()
+	again := r.seen.sent
+	r.seen.sent = true
+	r.mu.Unlock()
+	if again {
+		r.block(w, q)
+		return
+	}
+	watched, watch := egress.Observe(r.ctx)
+	out, err := r.request(watched, q, body)
+	if err != nil {
+		r.fail(w, err)
+		return
+	}
+	answer, got, err := exchange(r.endpoint.Writer, out)
+	r.mu.Lock()
+	r.seen.record = watch.Record()
+	r.mu.Unlock()
+	if err != nil {
+		r.stop()
+		http.Error(w, `{"detail":"the answer was lost"}`, http.StatusBadGateway)
+		return
+	}
+	r.answer(w, answer, got)
+}
+
+func exchange(client *http.Client, out *http.Request) (*http.Response, []byte, error) {
+	answer, err := client.Do(out)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	return answer, body, err
+}
+
+func (r *relay) answer(w http.ResponseWriter, answer *http.Response, body []byte) {
+	if answer.StatusCode/100 != 2 {
+		r.mu.Lock()
+		r.seen.status = answer.StatusCode
+		r.mu.Unlock()
+	}
+	for _, name := range returned {
+		if v := answer.Header.Get(name); v != "" {
+			w.Header().Set(name, v)
+		}
+	}
+	w.WriteHeader(answer.StatusCode)
+	_, _ = w.Write(body)
+}
+
+func (r *relay) fail(w http.ResponseWriter, err error) {
+	r.mu.Lock()
+	if r.seen.failure == nil {
+		r.seen.failure = err
+	}
+	r.mu.Unlock()
+	r.stop()
+	http.Error(w, `{"detail":"the service gave no answer"}`, http.StatusBadGateway)
+}
+
+// wrong is the fault of a status after which only an admin or time can help.
+func wrong(status int) error {
+	cause := errors.New("HTTP " + strconv.Itoa(status))
+	switch {
+	case status == http.StatusUnauthorized:
+		return provider.Unauthorized()
+	case status == http.StatusTooManyRequests:
+		return fault.New(fault.Limited, fault.UpstreamError, "The service limits how often it may be called.", "Wait a minute and call less often.").Wrap(cause)
+	case status == http.StatusGatewayTimeout, status == http.StatusRequestTimeout:
+		return provider.TimedOut(cause)
+	case status/100 == 3:
+		return provider.Unreachable("The service redirects to another address, which is never followed.", cause)
+	case status >= 500:
+		return provider.Upstream("The service has a problem of its own (HTTP "+strconv.Itoa(status)+").", cause)
+	}
+	return nil
+}

@@ -1,0 +1,320 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The program of these tests is this test itself: with one of these words it behaves as a hostile command would.
+var deeds = map[string]func(){
+	"say":        func() { fmt.Println("hello"); fmt.Fprintln(os.Stderr, "there"); os.Exit(3) },
+	"tell":       tell,
+	"flood":      flood,
+	"hang":       func() { select {} },
+	"fork":       fork,
+	"outlive":    outlive,
+	"eat":        eat,
+	"fill":       fill,
+	"grandchild": func() { time.Sleep(time.Minute) },
+}
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[0] == "vendor" {
+		deeds[os.Args[1]]()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// seen is what a program finds around itself.
+type seen struct {
+	Env, Files    []string
+	Home, Dir     string
+	User, Parent  int
+	Read, Started []string // what it should not have been able to read or start
+	Reached       []string
+	Relay         string
+	Kept          bool // a file it made in its home
+}
+
+func tell() {
+	s := seen{Env: os.Environ(), User: os.Getuid(), Parent: os.Getppid(), Home: os.Getenv("HOME")}
+	s.Dir, _ = os.Getwd()
+	for _, p := range []string{"/etc/passwd", "/proc/self/environ", "/proc/1/environ", "/root", "/tmp", os.Args[3]} {
+		if _, err := os.ReadFile(p); err == nil {
+			s.Read = append(s.Read, p)
+		} else if _, err := os.ReadDir(p); err == nil {
+			s.Read = append(s.Read, p)
+		}
+	}
+	for _, p := range []string{"/bin/sh", "/usr/bin/env"} {
+		if err := exec.Command(p, "-c", "true").Run(); err == nil {
+			s.Started = append(s.Started, p)
+		}
+	}
+	for _, a := range []string{os.Args[4], "192.0.2.1:443"} {
+		if c, err := net.DialTimeout("tcp", a, time.Second); err == nil {
+			c.Close()
+			s.Reached = append(s.Reached, a)
+		}
+	}
+	for fd := 3; fd < 64; fd++ { // 3 and more are the poller's own at most
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
+			s.Files = append(s.Files, fmt.Sprint(fd))
+		}
+	}
+	s.Kept = os.WriteFile(filepath.Join(s.Home, "x"), []byte("x"), 0o600) == nil
+	if res, err := http.Get("http://" + os.Args[2] + "/asked"); err == nil {
+		raw, _ := io.ReadAll(res.Body)
+		s.Relay = string(raw)
+	}
+	_ = json.NewEncoder(os.Stdout).Encode(s)
+}
+
+func flood() {
+	line := []byte(strings.Repeat("x", 1<<20))
+	for range 1 << 10 { // 1 GiB
+		if _, err := os.Stdout.Write(line); err != nil {
+			os.Exit(1)
+		}
+	}
+}
+
+func fork() {
+	fmt.Println("begun")
+	for n := 0; ; n++ {
+		if _, err := syscall.ForkExec("/proc/self/exe", []string{"vendor", "grandchild"}, nil); err != nil {
+			fmt.Println("stopped at", n)
+			os.Exit(0)
+		}
+		if n == 500 {
+			fmt.Println("never stopped")
+			os.Exit(0)
+		}
+	}
+}
+
+func outlive() {
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{"vendor", "grandchild"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{Setsid: true}, Files: []uintptr{0, 1, 2}})
+	fmt.Println(pid, err)
+}
+
+func eat() {
+	var kept [][]byte
+	for n := range 4 << 10 {
+		kept = append(kept, make([]byte, 1<<20))
+		for i := 0; i < 1<<20; i += 4096 {
+			kept[n][i] = 1
+		}
+	}
+	fmt.Println("ate", len(kept))
+}
+
+func fill() {
+	f, err := os.Create(filepath.Join(os.Getenv("HOME"), "big"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	signal.Ignore(syscall.SIGXFSZ)
+	n, err := io.CopyN(f, zeros{}, 1<<30)
+	fmt.Println(n, err)
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// boxed runs one deed of this test's own binary.
+func boxed(t *testing.T, ctx context.Context, bounds Bounds, args ...string) End {
+	t.Helper()
+	program, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := Run(ctx, Box{
+		Program: program, Args: append([]string{"vendor"}, args...), Env: []string{"HOME=" + Home, "TOKEN=ticket"}, Readable: []string{self}, Bounds: bounds,
+		Serve: func(l net.Listener) {
+			_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "answer to "+r.URL.Path) }))
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return end
+}
+
+func TestAProgramRunsAndItsEndIsTold(t *testing.T) {
+	t.Parallel()
+	end := boxed(t, t.Context(), Bounds{}, "say")
+	if end.Code != 3 || string(end.Out) != "hello\n" || string(end.Err) != "there\n" || end.Late || end.Flooded {
+		t.Errorf("%+v %s %s", end, end.Out, end.Err)
+	}
+}
+
+// What a program could find out or take with it: nothing of this server, and one way out.
+func TestAProgramFindsNothingAroundItself(t *testing.T) {
+	t.Setenv("COUNTERSIGN_PROBE", "of the server")
+	secret := filepath.Join(t.TempDir(), "keyset.json")
+	if err := os.WriteFile(secret, []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer elsewhere.Close()
+	end := boxed(t, t.Context(), Bounds{}, "tell", Relay, secret, elsewhere.Addr().String())
+	var s seen
+	if err := json.Unmarshal(end.Out, &s); err != nil {
+		t.Fatalf("%v: %s %s", err, end.Out, end.Err)
+	}
+	if len(s.Env) != 2 || !strings.HasPrefix(s.Env[0], "HOME=/") || s.Env[1] != "TOKEN=ticket" {
+		t.Errorf("its environment is %q", s.Env)
+	}
+	if s.Dir != s.Home || !s.Kept || s.Relay != "answer to /asked" {
+		t.Errorf("home %s, folder %s, kept %t, relay %q", s.Home, s.Dir, s.Kept, s.Relay)
+	}
+	if _, err := os.Stat(s.Home); !os.IsNotExist(err) {
+		t.Errorf("its home is still there: %v", err)
+	}
+	if s.User == 0 {
+		t.Error("it runs as root")
+	}
+	if len(s.Files) > 0 {
+		t.Errorf("it inherited the files %v", s.Files)
+	}
+	for _, lack := range Lacks() {
+		t.Logf("not held here: %s", lack)
+	}
+	if landlockVersion() > 0 && len(s.Read)+len(s.Started) > 0 {
+		t.Errorf("it could read %v and start %v", s.Read, s.Started)
+	}
+	if (separable() || landlockVersion() >= netVersion) && len(s.Reached) > 0 {
+		t.Errorf("it reached %v", s.Reached)
+	}
+	if separable() && s.Parent != 0 {
+		t.Errorf("it sees its parent %d", s.Parent)
+	}
+}
+
+func TestAFloodEndsTheProgram(t *testing.T) {
+	t.Parallel()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	begun := time.Now()
+	end := boxed(t, t.Context(), Bounds{Output: 1 << 20}, "flood")
+	runtime.ReadMemStats(&after)
+	if !end.Flooded || len(end.Out) != 1<<20 || time.Since(begun) > 20*time.Second {
+		t.Errorf("flooded %t, %d bytes, in %s", end.Flooded, len(end.Out), time.Since(begun))
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
+		t.Errorf("keeping 1 MiB took %d bytes of ours", used)
+	}
+}
+
+func TestTimeIsUp(t *testing.T) {
+	t.Parallel()
+	end := boxed(t, t.Context(), Bounds{Time: 300 * time.Millisecond}, "hang")
+	if !end.Late || end.Code != -1 {
+		t.Errorf("%+v", end)
+	}
+}
+
+func TestACallerGivesUp(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if end := boxed(t, ctx, Bounds{}, "hang"); !end.Late {
+		t.Errorf("%+v", end)
+	}
+}
+
+func TestAForkBombStopsAtTheBound(t *testing.T) {
+	t.Parallel()
+	if !separable() && os.Getuid() != 0 {
+		t.Log("this machine does not bound the number of processes: " + strings.Join(Lacks(), " "))
+		return
+	}
+	end := boxed(t, t.Context(), Bounds{Time: 20 * time.Second, Processes: 40}, "fork")
+	if !strings.Contains(string(end.Out), "begun") || strings.Contains(string(end.Out), "never stopped") {
+		t.Errorf("%+v: %s %s", end, end.Out, end.Err)
+	}
+	noneLeft(t)
+}
+
+func TestGrandchildrenDoNotOutliveTheCall(t *testing.T) {
+	t.Parallel()
+	if !separable() {
+		t.Log(strings.Join(Lacks(), " "))
+		return
+	}
+	begun := time.Now()
+	end := boxed(t, t.Context(), Bounds{}, "outlive")
+	if !strings.Contains(string(end.Out), "<nil>") {
+		t.Fatalf("it made no grandchild: %s %s", end.Out, end.Err)
+	}
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("the call waited %s for a grandchild that kept its output open", took)
+	}
+	noneLeft(t)
+}
+
+// noneLeft waits until no grandchild of a test is there: what the kernel ends takes a moment to go.
+func noneLeft(t *testing.T) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		var left []string
+		all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, p := range all {
+			if raw, _ := os.ReadFile(p); string(raw) == "vendor\x00grandchild\x00" {
+				left = append(left, p)
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("still there: %v", left)
+		}
+		runtime.Gosched()
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
+	end := boxed(t, t.Context(), Bounds{Memory: 256 << 20, Time: 20 * time.Second}, "eat")
+	if end.Code == 0 || strings.Contains(string(end.Out), "ate") || !strings.Contains(string(end.Err), "out of memory") && !strings.Contains(string(end.Err), "cannot allocate") {
+		t.Errorf("code %d: %s %.300s", end.Code, end.Out, end.Err)
+	}
+}
+
+func TestFilesAreBounded(t *testing.T) {
+	t.Parallel()
+	end := boxed(t, t.Context(), Bounds{File: 1 << 20}, "fill")
+	if !strings.Contains(string(end.Out), "1048576 ") || !strings.Contains(string(end.Out), "file too large") {
+		t.Errorf("%+v: %s %s", end, end.Out, end.Err)
+	}
+}

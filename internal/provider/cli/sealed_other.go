@@ -1,0 +1,14 @@
+//go:build !linux
+
+package cli
+
+import (
+	"io"
+	"os"
+
+	"countersign/internal/provider/cli/sandbox"
+)
+
+func sealed(string, io.Reader) (*os.File, error) { return nil, sandbox.ErrUnable }
+
+func nodeFile() (*os.File, error) { return nil, sandbox.ErrUnable }
