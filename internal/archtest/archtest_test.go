@@ -257,3 +257,44 @@ func TestTheMapIsTheTree(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryDependencyHasAReason compares what go.mod requires directly with the table of docs/architecture.md, both ways.
+func TestEveryDependencyHasAReason(t *testing.T) {
+	read := func(path ...string) string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(append([]string{root(t)}, path...)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	var required, reasons []string
+	for _, m := range regexp.MustCompile(`(?m)^(?:require )?\s*([a-z0-9.]+\.[a-z]+/\S+) v\S+$`).FindAllStringSubmatch(read("go.mod"), -1) {
+		required = append(required, m[1])
+	}
+	_, table, found := strings.Cut(read("docs", "architecture.md"), "## Dependencies")
+	if !found || len(required) < 10 {
+		t.Fatalf("the table was not found, or go.mod was not understood: %v", required)
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| `.*$").FindAllString(table, -1) {
+		if strings.Contains(row, "in the module") {
+			continue // of another go.mod
+		}
+		for _, m := range regexp.MustCompile("`([^`]+)`( \\(a tool\\))?").FindAllStringSubmatch(row, -1) {
+			if strings.Contains(m[1], "/") && strings.Contains(strings.SplitN(m[1], "/", 2)[0], ".") && m[2] == "" {
+				reasons = append(reasons, m[1])
+			}
+		}
+	}
+	within := func(a, b string) bool { return a == b || strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/") }
+	for _, m := range required {
+		if !slices.ContainsFunc(reasons, func(r string) bool { return within(m, r) }) {
+			t.Errorf("go.mod requires %s, and docs/architecture.md gives no reason for it", m)
+		}
+	}
+	for _, r := range reasons {
+		if !slices.ContainsFunc(required, func(m string) bool { return within(m, r) }) {
+			t.Errorf("docs/architecture.md gives a reason for %s, which go.mod does not require directly", r)
+		}
+	}
+}
