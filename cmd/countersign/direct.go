@@ -2,6 +2,7 @@ package main
 
 import (
 	"countersign/internal/provider"
+	"countersign/internal/provider/cli/neonctl"
 	"countersign/internal/provider/cli/sentrycli"
 	"countersign/internal/provider/direct/analytics"
 	"countersign/internal/provider/direct/lemonsqueezy"
@@ -18,6 +19,7 @@ func direct(commands string) map[registry.Key]provider.Provider {
 		lemonsqueezy.Key: lemonsqueezy.New(),
 		mongodb.Key:      mongodb.New(),
 		upstash.Key:      upstash.New(),
+		neonctl.Key:      neonctl.New(commands),
 		sentrycli.Key:    sentrycli.New(commands),
 	}
 }

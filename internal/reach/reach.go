@@ -131,6 +131,11 @@ func (l *Lines) Close() {
 		line.Conn.Close()
 		delete(l.open, id)
 	}
+	for _, p := range l.direct {
+		if held, ok := p.(interface{ Close() }); ok {
+			held.Close()
+		}
+	}
 }
 
 func (l *Lines) drop(id string) {

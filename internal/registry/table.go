@@ -85,6 +85,13 @@ func Trusted() Table {
 
 		// Vendors' commands: a folder each below internal/provider/cli, with the program's pin and grammar. They ask their service at API.
 		Entry{
+			Key: "neonctl.v1", Kind: CLI, Endpoints: map[Role]Endpoint{API: {URL: "https://console.neon.tech/api/v2"}}, Credentials: bearer,
+			Invocations: invocations(
+				"me orgs_list projects_list projects_get branches_list branches_get databases_list operations_list",
+				"projects_rename projects_delete branches_create branches_rename branches_delete databases_create databases_delete",
+			),
+		},
+		Entry{
 			Key: "sentry_cli.v1", Kind: CLI, Endpoints: map[Role]Endpoint{API: {URL: "https://sentry.io"}}, Credentials: bearer,
 			Invocations: invocations(
 				"organizations_list projects_list releases_list releases_info issues_list deploys_list",

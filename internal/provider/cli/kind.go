@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,6 +89,9 @@ func (p *Provider) Test(ctx context.Context, c *provider.Conn) (provider.Finding
 	return f, err
 }
 
+// Close gives back what was taken of the machine. It is called when nothing is run any more.
+func (p *Provider) Close() { p.programs.close() }
+
 // run is one run of the program: what it printed, and what its relay saw.
 func (p *Provider) run(ctx context.Context, l *direct.Link, i Invocation, a direct.Arguments) (sandbox.End, seen, error) {
 	args, err := p.command.argv(i, a)
@@ -117,6 +121,7 @@ func (p *Provider) run(ctx context.Context, l *direct.Link, i Invocation, a dire
 	}
 	box.Bounds.Memory = program.memory
 	end, err := sandbox.Run(held, box)
+	runtime.KeepAlive(program) // its private copy goes with it
 	if err != nil {
 		return end, r.end(), fault.New(fault.Unavailable, fault.ConnectionUnavailable, "This machine cannot hold "+p.command.Name+" as it has to be held, so it is not started.", "Ask the operator of this server.").Wrap(err)
 	}

@@ -43,6 +43,7 @@ type loaded struct {
 	args     []string
 	readable []string
 	memory   uint64
+	copied   string           // the private copy; empty where there is none
 	prints   map[string]print // of the files it was made from
 }
 
@@ -68,15 +69,23 @@ func (p *programs) load() (*loaded, error) {
 	if p.now != nil && p.now.untouched() {
 		return p.now, nil
 	}
-	if p.now != nil { // runs under way keep what they were started from
-		p.now = nil
-	}
+	p.now = nil // runs under way keep what they were started from
 	l, err := p.pin.open(p.at)
 	if err != nil {
 		return nil, err
 	}
 	p.now = l
 	return l, nil
+}
+
+// close gives the program back. Nothing runs any more.
+func (p *programs) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.now != nil && p.now.copied != "" {
+		_ = os.RemoveAll(p.now.copied)
+	}
+	p.now = nil
 }
 
 func (l *loaded) untouched() bool {
@@ -146,9 +155,12 @@ func (p Program) script(at string) (*loaded, error) {
 	if err != nil {
 		return nil, p.missing("There is no room for a private copy of "+s.Package+".", err)
 	}
-	l := &loaded{file: node, memory: s.Memory, readable: []string{into}, prints: map[string]print{}}
-	runtime.AddCleanup(l, func(dir string) { _ = os.RemoveAll(dir) }, into)
-	_ = os.Chmod(into, 0o755)
+	l := &loaded{file: node, memory: s.Memory, copied: into, readable: []string{into}, prints: map[string]print{}}
+	runtime.AddCleanup(l, func(dir string) { _ = os.RemoveAll(dir) }, into) // when the last run that was started from it is over
+	if err := os.Chmod(into, 0o755); err != nil {
+		return nil, p.missing("There is no room for a private copy of "+s.Package+".", err)
+	}
+	modules := filepath.Join(into, "node_modules") // where Node looks for what a package needs
 	found, err := closure(at, s.Package)
 	if err != nil {
 		return nil, p.missing("The package "+s.Package+" is not installed whole in "+at+".", err)
@@ -159,7 +171,7 @@ func (p Program) script(at string) (*loaded, error) {
 		if !ok && i.optional { // what the command does without is left out
 			continue
 		}
-		digest, err := i.take(filepath.Join(into, i.below), l.prints)
+		digest, err := i.take(filepath.Join(modules, i.below), l.prints)
 		if err != nil {
 			return nil, p.missing("The package "+i.Name+" cannot be read whole.", err)
 		}
@@ -167,7 +179,7 @@ func (p Program) script(at string) (*loaded, error) {
 			return nil, p.altered(i.Name)
 		}
 	}
-	l.args = []string{"node", filepath.Join(into, filepath.FromSlash(s.Package), filepath.FromSlash(s.Entry))}
+	l.args = []string{"node", filepath.Join(modules, filepath.FromSlash(s.Package), filepath.FromSlash(s.Entry))}
 	return l, nil
 }
 
