@@ -72,10 +72,17 @@ var choices = map[string]func(string) bool{
 	"wtimeoutms": nil, "maxstalenessseconds": nil, "readpreferencetags": nil,
 	"tls": isTrue, "ssl": isTrue, "journal": isTrue,
 	"replicaset": isWord, "authsource": isWord,
-	"authmechanism":    func(s string) bool { return s == "SCRAM-SHA-256" || s == "SCRAM-SHA-1" },
-	"readpreference":   func(s string) bool { return slices.Contains([]string{"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"}, s) },
-	"readconcernlevel": func(s string) bool { return slices.Contains([]string{"local", "available", "majority", "linearizable"}, s) },
-	"w":                func(s string) bool { n, err := strconv.Atoi(s); return s == "majority" || err == nil && n > 0 && n < 51 },
+	"authmechanism": func(s string) bool { return s == "SCRAM-SHA-256" || s == "SCRAM-SHA-1" },
+	"readpreference": func(s string) bool {
+		return slices.Contains([]string{"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"}, s)
+	},
+	"readconcernlevel": func(s string) bool {
+		return slices.Contains([]string{"local", "available", "majority", "linearizable"}, s)
+	},
+	"w": func(s string) bool {
+		n, err := strconv.Atoi(s)
+		return s == "majority" || err == nil && n > 0 && n < 51
+	},
 }
 
 // dangerous are options with a reason of their own to be refused. Whatever is on neither list is refused without one.

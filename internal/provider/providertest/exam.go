@@ -52,7 +52,7 @@ type World struct {
 	Truncated action.OutcomeKind // what a truncated good answer to a write proves; empty means uncertain
 	// Statusless: the upstream's protocol has no HTTP status, so evidence holds none.
 	Statusless bool
-	Definite  func(string) bool  // knows the upstream's rejection; nil where the provider itself does
+	Definite   func(string) bool // knows the upstream's rejection; nil where the provider itself does
 }
 
 // patience is how long a hanging call of the exam may take.
