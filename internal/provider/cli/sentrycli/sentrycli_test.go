@@ -2,7 +2,6 @@ package sentrycli_test
 
 import (
 	"encoding/json"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,6 +14,7 @@ import (
 	"countersign/internal/fault"
 	"countersign/internal/provider"
 	"countersign/internal/provider/cli/sentrycli"
+	"countersign/internal/provider/cli/sentrycli/sentrytest"
 	"countersign/internal/provider/direct/directtest"
 	"countersign/internal/provider/providertest"
 	"countersign/internal/registry"
@@ -22,62 +22,10 @@ import (
 
 const (
 	modules = "../../../../node_modules"
-	token   = "sntryu_0123456789abcdef0123456789abcdef"
+	token   = sentrytest.Token
 )
 
 var sentry = sentrycli.New(modules)
-
-// service is a Sentry with the published shapes of a few of its answers.
-type service struct{ directtest.Server }
-
-func newService(t *testing.T) *service {
-	s := &service{}
-	s.Name = func(r *http.Request) string {
-		switch {
-		case r.Method == http.MethodPost:
-			return "releases_new"
-		case r.Method == http.MethodDelete:
-			return "releases_delete"
-		case strings.HasSuffix(r.URL.Path, "/organizations/"):
-			return "organizations_list"
-		}
-		return r.Method + " " + r.URL.Path
-	}
-	s.Refuse = func(w http.ResponseWriter, status int) {
-		directtest.JSON(w, "application/json", status, map[string]string{"detail": "This is refused."})
-	}
-	s.Next = http.HandlerFunc(s.serve)
-	s.Start(t)
-	return s
-}
-
-func (s *service) serve(w http.ResponseWriter, r *http.Request) {
-	const media = "application/json"
-	release := map[string]any{"version": "v1", "dateCreated": "2026-11-30T00:00:00Z", "newGroups": 0, "projects": []any{}}
-	switch {
-	case r.Header.Get("Authorization") != "Bearer "+token:
-		directtest.JSON(w, media, http.StatusUnauthorized, map[string]string{"detail": "Invalid token"})
-	case r.Method == http.MethodPost:
-		s.Note("releases_new", r.URL.Path)
-		directtest.JSON(w, media, http.StatusCreated, release)
-	case r.Method == http.MethodDelete:
-		s.Note("releases_delete", r.URL.Path)
-		w.WriteHeader(http.StatusNoContent)
-	case strings.HasSuffix(r.URL.Path, "/organizations/"):
-		directtest.JSON(w, media, http.StatusOK, []any{map[string]any{
-			"id": "1", "slug": "acme", "name": "Acme of " + r.Header.Get("Authorization"), "dateCreated": "2026-11-30T00:00:00Z", "isEarlyAdopter": false, "require2FA": false,
-			"status": map[string]string{"id": "active", "name": "active"}, "features": []string{},
-		}})
-	case strings.HasSuffix(r.URL.Path, "/issues/"):
-		var all []any
-		for range 100 {
-			all = append(all, map[string]any{"id": "1", "shortId": "WEB-1", "title": strings.Repeat("It broke. ", 20), "lastSeen": "2026-11-30T00:00:00Z", "status": "unresolved", "level": "error"})
-		}
-		directtest.JSON(w, media, http.StatusOK, all)
-	default:
-		directtest.JSON(w, media, http.StatusNotFound, map[string]string{"detail": "The requested resource does not exist"})
-	}
-}
 
 func at(t *testing.T, url, key string, s provider.Settings) *provider.Conn {
 	t.Helper()
@@ -99,7 +47,7 @@ func TestTheCatalogSaysWhatTheCodeDoes(t *testing.T) {
 
 // The real command passes the exam of every provider: a write is applied once, whatever becomes of its answer.
 func TestTheExam(t *testing.T) {
-	s := newService(t)
+	s := sentrytest.New(t)
 	providertest.Run(t, &providertest.World{
 		Provider: sentry,
 		Connect:  func(t *testing.T, set provider.Settings) *provider.Conn { return at(t, s.URL, token, set) },
@@ -121,7 +69,7 @@ func TestTheExam(t *testing.T) {
 // Whatever stands in an argument, it stays one value in one place, or nothing runs.
 func TestHostileArguments(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
+	s := sentrytest.New(t)
 	c := at(t, s.URL, token, provider.Settings{})
 	for name, value := range map[string]string{
 		"a flag": "--help", "a short flag": "-x", "a file": "@/etc/passwd", "a path": "../../etc/passwd", "a line": "v1\n--url=http://198.51.100.7", "a null": "v1\x00",
@@ -150,7 +98,7 @@ func TestHostileArguments(t *testing.T) {
 
 func TestALostDeleteIsLookedFor(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
+	s := sentrytest.New(t)
 	c := at(t, s.URL, token, provider.Settings{Timeout: 500 * time.Millisecond})
 	s.Break("releases_delete", directtest.ApplyThenHang)
 	o := sentry.Execute(t.Context(), c, call("releases_delete", v1))
@@ -165,7 +113,7 @@ func TestALostDeleteIsLookedFor(t *testing.T) {
 
 func TestAMissingOrAlteredProgramIsNotStarted(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
+	s := sentrytest.New(t)
 	c := at(t, s.URL, token, provider.Settings{})
 	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
 	dir := t.TempDir()
