@@ -2,6 +2,7 @@ package main
 
 import (
 	"countersign/internal/provider"
+	"countersign/internal/provider/cli/gh"
 	"countersign/internal/provider/cli/neonctl"
 	"countersign/internal/provider/cli/sentrycli"
 	"countersign/internal/provider/direct/analytics"
@@ -19,6 +20,7 @@ func direct(commands string) map[registry.Key]provider.Provider {
 		lemonsqueezy.Key: lemonsqueezy.New(),
 		mongodb.Key:      mongodb.New(),
 		upstash.Key:      upstash.New(),
+		gh.Key:           gh.New(commands),
 		neonctl.Key:      neonctl.New(commands),
 		sentrycli.Key:    sentrycli.New(commands),
 	}

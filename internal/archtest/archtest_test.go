@@ -34,7 +34,7 @@ var depth = map[string]int{
 	"internal/provider/direct/mongodb": 7, "internal/provider/direct/mongodb/mongotest": 8,
 	"internal/provider/direct/directtest": 7, "internal/provider/direct/lemonsqueezy/lemontest": 8, "internal/provider/direct/upstash/upstashtest": 8,
 	"internal/provider/direct/analytics/analyticstest": 8,
-	"internal/provider/cli/sandbox":                    1, "internal/provider/cli": 7, "internal/provider/cli/sentrycli": 8, "internal/provider/cli/sentrycli/sentrytest": 9, "internal/provider/cli/neonctl": 8,
+	"internal/provider/cli/sandbox":                    1, "internal/provider/cli": 7, "internal/provider/cli/sentrycli": 8, "internal/provider/cli/sentrycli/sentrytest": 9, "internal/provider/cli/neonctl": 8, "internal/provider/cli/gh": 8,
 	"internal/reach/reachtest": 7, "internal/dispatch": 7, "internal/reconcile": 7,
 	"internal/gateway": 8,
 }

@@ -85,6 +85,13 @@ func Trusted() Table {
 
 		// Vendors' commands: a folder each below internal/provider/cli, with the program's pin and grammar. They ask their service at API.
 		Entry{
+			Key: "gh.v1", Kind: CLI, Endpoints: map[Role]Endpoint{API: {URL: "https://api.github.com"}}, Credentials: bearer,
+			Invocations: invocations(
+				"runs_list runs_view workflows_list search_issues search_prs",
+				"runs_rerun runs_delete workflows_enable workflows_disable labels_create labels_delete",
+			),
+		},
+		Entry{
 			Key: "neonctl.v1", Kind: CLI, Endpoints: map[Role]Endpoint{API: {URL: "https://console.neon.tech/api/v2"}}, Credentials: bearer,
 			Invocations: invocations(
 				"me orgs_list projects_list projects_get branches_list branches_get databases_list operations_list",

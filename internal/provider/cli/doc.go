@@ -21,7 +21,7 @@ type Command struct {
 	Env     []string // all of its environment besides its home; Ticket, sandbox.Relay and sandbox.Home are filled in
 	Ahead   []string // flags before every subcommand
 	Closed  bool     // it reads "--" as the end of flags
-	Probe   string   // the invocation that proves a credential, one without required arguments
+	Probe   string   // the invocation that proves a credential, one without required arguments; empty: the catalog's
 	Tools   []Invocation
 }
 

@@ -53,12 +53,21 @@ func newRelay(ctx context.Context, stop func(), e provider.Endpoint, i Invocatio
 	r := &relay{ctx: ctx, stop: stop, endpoint: e, ticket: "ticket-" + rand.Text() + rand.Text()}
 	for _, ask := range i.Asks {
 		for _, f := range append(i.Flags, i.Operands...) {
-			ask = strings.ReplaceAll(ask, "{"+f.Argument+"}", url.PathEscape(a.Text(f.Argument)))
+			ask = strings.ReplaceAll(ask, "{"+f.Argument+"}", escaped(a.Text(f.Argument)))
 		}
 		r.asks = append(r.asks, ask)
 	}
 	r.server = &http.Server{Handler: r, BaseContext: func(net.Listener) context.Context { return ctx }, ReadHeaderTimeout: sandbox.Usual.Time}
 	return r
+}
+
+// escaped is a value as it stands in a path. One of several segments, like owner/name, stays that.
+func escaped(value string) string {
+	parts := strings.Split(value, "/")
+	for n, part := range parts {
+		parts[n] = url.PathEscape(part)
+	}
+	return strings.Join(parts, "/")
 }
 
 // serve answers on the listener until end.
