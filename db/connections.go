@@ -130,6 +130,9 @@ func completed(ctx context.Context, q *rows.Queries, found []rows.Connection) ([
 		})
 	}
 	out, err := connectionsOf(found, settings, granted)
+	if err == nil {
+		err = confirmed(ctx, q, ids, out)
+	}
 	if err != nil || !slices.ContainsFunc(found, func(c rows.Connection) bool { return c.Contract == string(manifest.OAuth2) }) {
 		return out, err
 	}
@@ -139,6 +142,19 @@ func completed(ctx context.Context, q *rows.Queries, found []rows.Connection) ([
 		out[i].Granted, out[i].Refused = n.Granted, n.Refused
 	}
 	return out, err
+}
+
+// confirmed adds what was confirmed as a read to remote connections.
+func confirmed(ctx context.Context, q *rows.Queries, ids []string, out []installation.Connection) error {
+	if !slices.ContainsFunc(out, func(c installation.Connection) bool { return c.Kind == registry.Remote }) {
+		return nil
+	}
+	reads, err := q.ConfirmedReadList(ctx, ids)
+	for _, r := range reads {
+		c := &out[slices.Index(ids, r.ConnectionID)]
+		c.Confirmed = append(c.Confirmed, installation.Confirmation{Tool: r.Tool, Digest: r.Digest})
+	}
+	return err
 }
 
 func connectionsOf(found []rows.Connection, settings []rows.ConnectionSetting, granted map[string][]policy.Pinned) ([]installation.Connection, error) {
@@ -163,7 +179,7 @@ func connectionOf(r rows.Connection) installation.Connection {
 	return installation.Connection{
 		ID: r.ID, Org: identity.OrgID(r.OrgID), Key: connector.Key(r.Key), Integration: r.Integration, Kind: registry.Kind(r.Kind), Runtime: registry.Key(r.Runtime),
 		Release: r.ReleaseDigest, Name: r.Name, State: installation.State(r.State), Standing: policy.Standing{Mode: policy.Mode(r.Mode)},
-		Snapshot: int(r.SnapshotVersion), Version: int(r.Version), Destination: r.Destination, Contract: r.Contract, Settings: map[string]string{},
+		Snapshot: int(r.SnapshotVersion), Version: int(r.Version), Destination: r.Destination, Contract: r.Contract, Header: r.Header, Settings: map[string]string{},
 		Health:    installation.Health{TestedAt: r.TestedAt, OK: r.Healthy, Found: r.Found, What: r.Trouble, Next: r.Remedy, Since: r.HealthSince},
 		CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt, RetiredAt: r.RetiredAt, DurableReads: r.DurableReads,
 	}

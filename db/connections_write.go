@@ -22,7 +22,7 @@ func (s Connections) Install(ctx context.Context, c installation.Connection, sea
 		q := rows.New(tx)
 		row, err := q.ConnectionInsert(ctx, rows.ConnectionInsertParams{
 			ID: c.ID, OrgID: string(c.Org), Key: string(c.Key), Integration: c.Integration, Kind: string(c.Kind), Runtime: string(c.Runtime), ReleaseDigest: c.Release,
-			Name: storable(c.Name), State: string(c.State), Mode: "", Destination: c.Destination, Contract: c.Contract, CreatedBy: storable(c.CreatedBy),
+			Name: storable(c.Name), State: string(c.State), Mode: "", Destination: c.Destination, Contract: c.Contract, Header: c.Header, CreatedBy: storable(c.CreatedBy),
 		})
 		if violates(err, "connections_key_unique") {
 			return fault.New(fault.Conflict, fault.CodeConflict, "The key “"+c.Key.String()+"” was used before; a key is never used again.", "Install it again: the next key will be another.")
@@ -135,32 +135,62 @@ func (t step) replaceList(ctx context.Context, c rows.Connection, tools []instal
 // SaveStanding implements installation.Writer.
 func (s Connections) SaveStanding(ctx context.Context, c installation.Connection, next policy.Standing, raws map[string][]byte, e audit.Entry) (installation.Connection, error) {
 	return s.change(ctx, c, e, func(t step, row rows.Connection) (rows.Connection, error) {
-		if err := t.q.PinnedToolDropAll(ctx, row.ID); err != nil {
-			return row, err
-		}
-		for p := range next.Snapshot.All() {
-			raw, ok := raws[p.Tool]
-			if !ok {
-				return row, fault.New(fault.Internal, fault.CodeInternal, "The definition of “"+p.Tool+"” that was accepted is missing; nothing was saved.", "")
+		return t.stand(ctx, row, next, raws, e.Actor)
+	})
+}
+
+// ConfirmReads implements installation.Writer. A snapshot may hold only reads that are confirmed, so what is withdrawn leaves it first and
+// what is new is confirmed before it comes in.
+func (s Connections) ConfirmReads(ctx context.Context, c installation.Connection, now []installation.Confirmation, next policy.Standing, raws map[string][]byte, e audit.Entry) (installation.Connection, error) {
+	return s.change(ctx, c, e, func(t step, row rows.Connection) (rows.Connection, error) {
+		for _, r := range c.Confirmed {
+			if slices.Contains(now, r) {
+				continue
 			}
-			err := t.q.PinnedToolInsert(ctx, rows.PinnedToolInsertParams{
-				OrgID: row.OrgID, ConnectionID: row.ID, Tool: p.Tool, Digest: p.Digest, Recipe: int32(p.Recipe), Effect: string(p.Effect), Destructive: p.Destructive, Raw: raw,
-			})
-			if err != nil {
+			if err := t.q.ConfirmedReadDrop(ctx, row.ID, r.Tool, r.Digest); err != nil {
 				return row, err
 			}
 		}
-		after, err := t.q.ConnectionSetStanding(ctx, string(next.Mode), row.ID, row.Version)
+		for _, r := range now {
+			if slices.Contains(c.Confirmed, r) {
+				continue
+			}
+			p := rows.ConfirmedReadInsertParams{OrgID: row.OrgID, ConnectionID: row.ID, Tool: r.Tool, Digest: r.Digest, ConfirmedBy: storable(e.Actor.Name)}
+			if err := t.q.ConfirmedReadInsert(ctx, p); err != nil {
+				return row, err
+			}
+		}
+		return t.stand(ctx, row, next, raws, e.Actor)
+	})
+}
+
+// stand replaces mode and snapshot, and cancels what waits for a tool that is no longer granted.
+func (t step) stand(ctx context.Context, row rows.Connection, next policy.Standing, raws map[string][]byte, by audit.Actor) (rows.Connection, error) {
+	if err := t.q.PinnedToolDropAll(ctx, row.ID); err != nil {
+		return row, err
+	}
+	for p := range next.Snapshot.All() {
+		raw, ok := raws[p.Tool]
+		if !ok {
+			return row, fault.New(fault.Internal, fault.CodeInternal, "The definition of “"+p.Tool+"” that was accepted is missing; nothing was saved.", "")
+		}
+		err := t.q.PinnedToolInsert(ctx, rows.PinnedToolInsertParams{
+			OrgID: row.OrgID, ConnectionID: row.ID, Tool: p.Tool, Digest: p.Digest, Recipe: int32(p.Recipe), Effect: string(p.Effect), Destructive: p.Destructive, Raw: raw,
+		})
 		if err != nil {
 			return row, err
 		}
-		granted := func(a rows.Action) bool {
-			p, ok := next.Snapshot.Find(a.Tool)
-			return ok && p.Digest == a.Definition && next.Mode.Access().Allows(policy.Consequential)
-		}
-		return after, t.cancelOfConnection(ctx, row.ID, granted, cancellation{
-			by: e.Actor, code: fault.ToolNotGranted, sentence: "The tool, as it was asked for, is no longer granted; nothing was sent.",
-		})
+	}
+	after, err := t.q.ConnectionSetStanding(ctx, string(next.Mode), row.ID, row.Version)
+	if err != nil {
+		return row, err
+	}
+	granted := func(a rows.Action) bool {
+		p, ok := next.Snapshot.Find(a.Tool)
+		return ok && p.Digest == a.Definition && next.Mode.Access().Allows(policy.Consequential)
+	}
+	return after, t.cancelOfConnection(ctx, row.ID, granted, cancellation{
+		by: by, code: fault.ToolNotGranted, sentence: "The tool, as it was asked for, is no longer granted; nothing was sent.",
 	})
 }
 

@@ -27,7 +27,7 @@ const (
 		r.consequential_used, r.started_at, r.expires_at, r.ended_at, o.slug, o.name, clock_timestamp()
 		FROM runs r JOIN orgs o ON o.id = r.org_id WHERE `
 	liveConnections = `SELECT c.id, c.org_id, c.key, c.integration, c.kind, c.runtime, c.release_digest, c.name, c.state, c.mode, c.snapshot_version, c.version,
-		c.destination, c.contract, c.tested_at, c.healthy, c.found, c.trouble, c.remedy, c.health_since, c.created_by, c.created_at, c.retired_at, c.durable_reads,
+		c.destination, c.contract, c.tested_at, c.healthy, c.found, c.trouble, c.remedy, c.health_since, c.created_by, c.created_at, c.retired_at, c.durable_reads, c.header,
 		rc.mode, u.connection_key IS NOT NULL, u.mode, u.tools,
 		(SELECT jsonb_object_agg(x.setting, to_jsonb(x.allowed)) FROM profile_resources x WHERE x.org_id = r.org_id AND x.profile = r.profile AND x.connection_key = c.key) FROM runs r JOIN run_connections rc ON rc.run_id = r.id
 		JOIN connections c ON c.id = rc.connection_id
@@ -133,7 +133,7 @@ func scanUses(found pgx.Rows) (connections []rows.Connection, uses []profileUse,
 		var u profileUse
 		err := found.Scan(&c.ID, &c.OrgID, &c.Key, &c.Integration, &c.Kind, &c.Runtime, &c.ReleaseDigest, &c.Name, &c.State, &c.Mode, &c.SnapshotVersion,
 			&c.Version, &c.Destination, &c.Contract, &c.TestedAt, &c.Healthy, &c.Found, &c.Trouble, &c.Remedy, &c.HealthSince, &c.CreatedBy, &c.CreatedAt,
-			&c.RetiredAt, &c.DurableReads, &u.minted, &u.in, &u.mode, &u.tools, &u.resources)
+			&c.RetiredAt, &c.DurableReads, &c.Header, &u.minted, &u.in, &u.mode, &u.tools, &u.resources)
 		if err != nil {
 			return nil, nil, err
 		}

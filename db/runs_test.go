@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"countersign/internal/action"
 	"countersign/internal/audit"
 	"countersign/internal/capability"
@@ -294,5 +296,21 @@ func TestNothingOfAnotherOrganizationExistsForRuns(t *testing.T) {
 	refused(t, err, fault.CodeNotFound)
 	if list, err := s.runs.Runs(t.Context(), s.other, false, "", 0); len(list) != 0 || err != nil {
 		t.Errorf("%v %v", list, err)
+	}
+}
+
+// A run's connections are read by a statement of their own, for speed; a column that it forgets would be lost to every call.
+func TestARunSeesItsConnectionsWhole(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, policy.AskUserOnWrite)
+	s.sql(`ALTER TABLE connections DISABLE TRIGGER USER`)
+	s.sql(`UPDATE connections SET kind = 'remote', header = 'X-Key', durable_reads = true, found = 'found', trouble = 'trouble', remedy = 'remedy', healthy = true,
+		tested_at = clock_timestamp(), health_since = clock_timestamp() WHERE key = '` + string(s.connection.Key) + `'`)
+	l, err := s.runs.Run(t.Context(), s.org, s.run.Run.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(s.fresh(s.connection), l.Grants[0].Connection, cmp.AllowUnexported(policy.Snapshot{})); diff != "" {
+		t.Errorf("the connection and what a run sees of it: %s", diff)
 	}
 }

@@ -168,6 +168,7 @@ func Routes(h Handlers) []Route {
 			Route{get, "/connections/:key", with(identity.View, c.Show)},
 			Route{post, "/connections/:key/access", with(identity.Manage, c.SaveAccess)},
 			Route{post, "/connections/:key/accept", with(identity.Manage, c.Accept)},
+			Route{post, "/connections/:key/reads", with(identity.Manage, c.ConfirmReads)},
 			Route{post, "/connections/:key/credential", with(identity.Manage, c.SaveCredential)},
 			Route{post, "/connections/:key/test", with(identity.Manage, c.Test)},
 			Route{post, "/connections/:key/rename", with(identity.Manage, c.Rename)},

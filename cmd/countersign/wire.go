@@ -32,6 +32,7 @@ import (
 	"countersign/internal/provider"
 	"countersign/internal/provider/github"
 	"countersign/internal/provider/hosted"
+	"countersign/internal/provider/remote"
 	"countersign/internal/reach"
 	"countersign/internal/reconcile"
 	"countersign/internal/registry"
@@ -105,7 +106,7 @@ func wire(w wiring) (*app, error) {
 	)
 	a.memory = db.NewCapabilities(runs, w.log)
 	a.lines = reach.New(a.releases, w.registry, vault, map[registry.Kind]provider.Provider{
-		registry.Hosted: hosted.New(version()), github.Kind: &github.Provider{Packs: db.Git{DB: w.db}, Pins: db.Git{DB: w.db}},
+		registry.Hosted: hosted.New(version()), registry.Remote: remote.New(version()), github.Kind: &github.Provider{Packs: db.Git{DB: w.db}, Pins: db.Git{DB: w.db}},
 	}).Directly(direct(w.commands))
 	consents := db.Consents{DB: w.db}
 	a.lines.Keeping(&consent.Keeper{Store: consents, Directory: consents, Registry: w.registry, Keys: w.keys, Log: w.log})

@@ -12,8 +12,8 @@ SELECT * FROM connections WHERE org_id = @org_id AND key = @key FOR NO KEY UPDAT
 SELECT * FROM connections WHERE org_id = @org_id AND key = @key FOR SHARE;
 
 -- name: ConnectionInsert :one
-INSERT INTO connections (id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, destination, contract, created_by)
-VALUES (@id, @org_id, @key, @integration, @kind, @runtime, @release_digest, @name, @state, @mode, @destination, @contract, @created_by)
+INSERT INTO connections (id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, destination, contract, header, created_by)
+VALUES (@id, @org_id, @key, @integration, @kind, @runtime, @release_digest, @name, @state, @mode, @destination, @contract, @header, @created_by)
 RETURNING *;
 
 -- name: ConnectionSetFinding :one
@@ -79,3 +79,12 @@ DELETE FROM pinned_tools WHERE connection_id = @connection_id;
 -- name: PinnedToolInsert :exec
 INSERT INTO pinned_tools (org_id, connection_id, tool, digest, recipe, effect, destructive, raw)
 VALUES (@org_id, @connection_id, @tool, @digest, @recipe, @effect, @destructive, @raw);
+
+-- name: ConfirmedReadList :many
+SELECT connection_id, tool, digest FROM confirmed_reads WHERE connection_id = ANY (@connections::text[]) ORDER BY connection_id, tool COLLATE "C", digest;
+
+-- name: ConfirmedReadDrop :exec
+DELETE FROM confirmed_reads WHERE connection_id = @connection_id AND tool = @tool AND digest = @digest;
+
+-- name: ConfirmedReadInsert :exec
+INSERT INTO confirmed_reads (org_id, connection_id, tool, digest, confirmed_by) VALUES (@org_id, @connection_id, @tool, @digest, @confirmed_by);

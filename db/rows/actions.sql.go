@@ -749,7 +749,7 @@ func (q *Queries) ActionFacts(ctx context.Context, arg ActionFactsParams) (Actio
 }
 
 const actionHold = `-- name: ActionHold :one
-SELECT c.id, c.org_id, c.key, c.integration, c.kind, c.runtime, c.release_digest, c.name, c.state, c.mode, c.snapshot_version, c.version, c.destination, c.contract, c.tested_at, c.healthy, c.found, c.trouble, c.remedy, c.health_since, c.created_by, c.created_at, c.retired_at, c.durable_reads, r.id, r.org_id, r.surface, r.profile, r.task, r.on_behalf_of, r.on_behalf_email, r.token_id, r.token_owner, r.token_hash, r.budget, r.consequential_used, r.started_at, r.expires_at, r.ended_at, r.idempotency_key, r.request_digest, a.id, a.org_id, a.version, a.state, a.resolution, a.run_id, a.task, a.profile, a.on_behalf_of, a.on_behalf_email, a.token_owner, a.connection_id, a.connection_key, a.connection_name, a.integration, a.release_digest, a.destination, a.tool, a.effect, a.destructive, a.definition, a.arguments, a.args_digest, a.idempotency_key, a.explicit_key, a.snapshot_version, a.justification, a.retry_of, a.requested_at, a.expires_at, a.approved_digest, a.approved_by_policy, a.decided_by, a.decided_by_name, a.decided_at, a.reason, a.claimed_at, a.lease_until, a.finished_at, a.settles_at, a.result, a.error_code, a.error_sentence, a.evidence, a.budget_held, a.approvers, a.signatures_needed, a.amount, a.currency, a.resource_setting, a.resource_value
+SELECT c.id, c.org_id, c.key, c.integration, c.kind, c.runtime, c.release_digest, c.name, c.state, c.mode, c.snapshot_version, c.version, c.destination, c.contract, c.tested_at, c.healthy, c.found, c.trouble, c.remedy, c.health_since, c.created_by, c.created_at, c.retired_at, c.header, c.durable_reads, r.id, r.org_id, r.surface, r.profile, r.task, r.on_behalf_of, r.on_behalf_email, r.token_id, r.token_owner, r.token_hash, r.budget, r.consequential_used, r.started_at, r.expires_at, r.ended_at, r.idempotency_key, r.request_digest, a.id, a.org_id, a.version, a.state, a.resolution, a.run_id, a.task, a.profile, a.on_behalf_of, a.on_behalf_email, a.token_owner, a.connection_id, a.connection_key, a.connection_name, a.integration, a.release_digest, a.destination, a.tool, a.effect, a.destructive, a.definition, a.arguments, a.args_digest, a.idempotency_key, a.explicit_key, a.snapshot_version, a.justification, a.retry_of, a.requested_at, a.expires_at, a.approved_digest, a.approved_by_policy, a.decided_by, a.decided_by_name, a.decided_at, a.reason, a.claimed_at, a.lease_until, a.finished_at, a.settles_at, a.result, a.error_code, a.error_sentence, a.evidence, a.budget_held, a.approvers, a.signatures_needed, a.amount, a.currency, a.resource_setting, a.resource_value
 FROM actions a JOIN connections c ON c.org_id = a.org_id AND c.id = a.connection_id JOIN runs r ON r.org_id = a.org_id AND r.id = a.run_id
 WHERE a.org_id = $1 AND a.id = $2
 FOR SHARE OF c FOR NO KEY UPDATE OF r FOR NO KEY UPDATE OF a
@@ -790,6 +790,7 @@ func (q *Queries) ActionHold(ctx context.Context, orgID string, iD string) (Acti
 		&i.Connection.CreatedBy,
 		&i.Connection.CreatedAt,
 		&i.Connection.RetiredAt,
+		&i.Connection.Header,
 		&i.Connection.DurableReads,
 		&i.Run.ID,
 		&i.Run.OrgID,
@@ -1533,7 +1534,7 @@ func (q *Queries) DispatchInsert(ctx context.Context, arg DispatchInsertParams) 
 }
 
 const proposalHold = `-- name: ProposalHold :one
-SELECT c.id, c.org_id, c.key, c.integration, c.kind, c.runtime, c.release_digest, c.name, c.state, c.mode, c.snapshot_version, c.version, c.destination, c.contract, c.tested_at, c.healthy, c.found, c.trouble, c.remedy, c.health_since, c.created_by, c.created_at, c.retired_at, c.durable_reads, r.id, r.org_id, r.surface, r.profile, r.task, r.on_behalf_of, r.on_behalf_email, r.token_id, r.token_owner, r.token_hash, r.budget, r.consequential_used, r.started_at, r.expires_at, r.ended_at, r.idempotency_key, r.request_digest FROM connections c JOIN runs r ON r.org_id = c.org_id
+SELECT c.id, c.org_id, c.key, c.integration, c.kind, c.runtime, c.release_digest, c.name, c.state, c.mode, c.snapshot_version, c.version, c.destination, c.contract, c.tested_at, c.healthy, c.found, c.trouble, c.remedy, c.health_since, c.created_by, c.created_at, c.retired_at, c.header, c.durable_reads, r.id, r.org_id, r.surface, r.profile, r.task, r.on_behalf_of, r.on_behalf_email, r.token_id, r.token_owner, r.token_hash, r.budget, r.consequential_used, r.started_at, r.expires_at, r.ended_at, r.idempotency_key, r.request_digest FROM connections c JOIN runs r ON r.org_id = c.org_id
 WHERE c.org_id = $1 AND c.key = $2 AND r.id = $3
 FOR SHARE OF c FOR NO KEY UPDATE OF r
 `
@@ -1571,6 +1572,7 @@ func (q *Queries) ProposalHold(ctx context.Context, orgID string, connectionKey 
 		&i.Connection.CreatedBy,
 		&i.Connection.CreatedAt,
 		&i.Connection.RetiredAt,
+		&i.Connection.Header,
 		&i.Connection.DurableReads,
 		&i.Run.ID,
 		&i.Run.OrgID,

@@ -10,8 +10,70 @@ import (
 	"time"
 )
 
+const confirmedReadDrop = `-- name: ConfirmedReadDrop :exec
+DELETE FROM confirmed_reads WHERE connection_id = $1 AND tool = $2 AND digest = $3
+`
+
+func (q *Queries) ConfirmedReadDrop(ctx context.Context, connectionID string, tool string, digest string) error {
+	_, err := q.db.Exec(ctx, confirmedReadDrop, connectionID, tool, digest)
+	return err
+}
+
+const confirmedReadInsert = `-- name: ConfirmedReadInsert :exec
+INSERT INTO confirmed_reads (org_id, connection_id, tool, digest, confirmed_by) VALUES ($1, $2, $3, $4, $5)
+`
+
+type ConfirmedReadInsertParams struct {
+	OrgID        string
+	ConnectionID string
+	Tool         string
+	Digest       string
+	ConfirmedBy  string
+}
+
+func (q *Queries) ConfirmedReadInsert(ctx context.Context, arg ConfirmedReadInsertParams) error {
+	_, err := q.db.Exec(ctx, confirmedReadInsert,
+		arg.OrgID,
+		arg.ConnectionID,
+		arg.Tool,
+		arg.Digest,
+		arg.ConfirmedBy,
+	)
+	return err
+}
+
+const confirmedReadList = `-- name: ConfirmedReadList :many
+SELECT connection_id, tool, digest FROM confirmed_reads WHERE connection_id = ANY ($1::text[]) ORDER BY connection_id, tool COLLATE "C", digest
+`
+
+type ConfirmedReadListRow struct {
+	ConnectionID string
+	Tool         string
+	Digest       string
+}
+
+func (q *Queries) ConfirmedReadList(ctx context.Context, connections []string) ([]ConfirmedReadListRow, error) {
+	rows, err := q.db.Query(ctx, confirmedReadList, connections)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ConfirmedReadListRow
+	for rows.Next() {
+		var i ConfirmedReadListRow
+		if err := rows.Scan(&i.ConnectionID, &i.Tool, &i.Digest); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const connectionByKey = `-- name: ConnectionByKey :one
-SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads FROM connections WHERE org_id = $1 AND key = $2
+SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, header, durable_reads FROM connections WHERE org_id = $1 AND key = $2
 `
 
 func (q *Queries) ConnectionByKey(ctx context.Context, orgID string, key string) (Connection, error) {
@@ -41,13 +103,14 @@ func (q *Queries) ConnectionByKey(ctx context.Context, orgID string, key string)
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.RetiredAt,
+		&i.Header,
 		&i.DurableReads,
 	)
 	return i, err
 }
 
 const connectionHold = `-- name: ConnectionHold :one
-SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads FROM connections WHERE org_id = $1 AND key = $2 FOR SHARE
+SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, header, durable_reads FROM connections WHERE org_id = $1 AND key = $2 FOR SHARE
 `
 
 // ConnectionHold keeps a connection as it is until the transaction ends.
@@ -78,15 +141,16 @@ func (q *Queries) ConnectionHold(ctx context.Context, orgID string, key string) 
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.RetiredAt,
+		&i.Header,
 		&i.DurableReads,
 	)
 	return i, err
 }
 
 const connectionInsert = `-- name: ConnectionInsert :one
-INSERT INTO connections (id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, destination, contract, created_by)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads
+INSERT INTO connections (id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, destination, contract, header, created_by)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, header, durable_reads
 `
 
 type ConnectionInsertParams struct {
@@ -102,6 +166,7 @@ type ConnectionInsertParams struct {
 	Mode          string
 	Destination   string
 	Contract      string
+	Header        string
 	CreatedBy     string
 }
 
@@ -119,6 +184,7 @@ func (q *Queries) ConnectionInsert(ctx context.Context, arg ConnectionInsertPara
 		arg.Mode,
 		arg.Destination,
 		arg.Contract,
+		arg.Header,
 		arg.CreatedBy,
 	)
 	var i Connection
@@ -146,13 +212,14 @@ func (q *Queries) ConnectionInsert(ctx context.Context, arg ConnectionInsertPara
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.RetiredAt,
+		&i.Header,
 		&i.DurableReads,
 	)
 	return i, err
 }
 
 const connectionList = `-- name: ConnectionList :many
-SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads FROM connections WHERE org_id = $1 ORDER BY name, key
+SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, header, durable_reads FROM connections WHERE org_id = $1 ORDER BY name, key
 `
 
 func (q *Queries) ConnectionList(ctx context.Context, orgID string) ([]Connection, error) {
@@ -188,6 +255,7 @@ func (q *Queries) ConnectionList(ctx context.Context, orgID string) ([]Connectio
 			&i.CreatedBy,
 			&i.CreatedAt,
 			&i.RetiredAt,
+			&i.Header,
 			&i.DurableReads,
 		); err != nil {
 			return nil, err
@@ -201,7 +269,7 @@ func (q *Queries) ConnectionList(ctx context.Context, orgID string) ([]Connectio
 }
 
 const connectionLock = `-- name: ConnectionLock :one
-SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads FROM connections WHERE org_id = $1 AND key = $2 FOR NO KEY UPDATE
+SELECT id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, header, durable_reads FROM connections WHERE org_id = $1 AND key = $2 FOR NO KEY UPDATE
 `
 
 func (q *Queries) ConnectionLock(ctx context.Context, orgID string, key string) (Connection, error) {
@@ -231,6 +299,7 @@ func (q *Queries) ConnectionLock(ctx context.Context, orgID string, key string) 
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.RetiredAt,
+		&i.Header,
 		&i.DurableReads,
 	)
 	return i, err
@@ -239,7 +308,7 @@ func (q *Queries) ConnectionLock(ctx context.Context, orgID string, key string) 
 const connectionSetDurableReads = `-- name: ConnectionSetDurableReads :one
 UPDATE connections SET durable_reads = $1, version = version + 1
 WHERE id = $2 AND version = $3
-RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads
+RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, header, durable_reads
 `
 
 func (q *Queries) ConnectionSetDurableReads(ctx context.Context, durableReads bool, iD string, version int32) (Connection, error) {
@@ -269,6 +338,7 @@ func (q *Queries) ConnectionSetDurableReads(ctx context.Context, durableReads bo
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.RetiredAt,
+		&i.Header,
 		&i.DurableReads,
 	)
 	return i, err
@@ -279,7 +349,7 @@ UPDATE connections SET tested_at = clock_timestamp(), healthy = $1, found = $2, 
        health_since = CASE WHEN health_since IS NULL OR healthy <> $1 THEN clock_timestamp() ELSE health_since END,
        version = version + $5::integer
 WHERE id = $6 AND version = $7
-RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads
+RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, header, durable_reads
 `
 
 type ConnectionSetFindingParams struct {
@@ -327,6 +397,7 @@ func (q *Queries) ConnectionSetFinding(ctx context.Context, arg ConnectionSetFin
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.RetiredAt,
+		&i.Header,
 		&i.DurableReads,
 	)
 	return i, err
@@ -335,7 +406,7 @@ func (q *Queries) ConnectionSetFinding(ctx context.Context, arg ConnectionSetFin
 const connectionSetName = `-- name: ConnectionSetName :one
 UPDATE connections SET name = $1, version = version + 1
 WHERE id = $2 AND version = $3
-RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads
+RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, header, durable_reads
 `
 
 func (q *Queries) ConnectionSetName(ctx context.Context, name string, iD string, version int32) (Connection, error) {
@@ -365,6 +436,7 @@ func (q *Queries) ConnectionSetName(ctx context.Context, name string, iD string,
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.RetiredAt,
+		&i.Header,
 		&i.DurableReads,
 	)
 	return i, err
@@ -373,7 +445,7 @@ func (q *Queries) ConnectionSetName(ctx context.Context, name string, iD string,
 const connectionSetStanding = `-- name: ConnectionSetStanding :one
 UPDATE connections SET mode = $1, snapshot_version = snapshot_version + 1, version = version + 1
 WHERE id = $2 AND version = $3
-RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads
+RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, header, durable_reads
 `
 
 func (q *Queries) ConnectionSetStanding(ctx context.Context, mode string, iD string, version int32) (Connection, error) {
@@ -403,6 +475,7 @@ func (q *Queries) ConnectionSetStanding(ctx context.Context, mode string, iD str
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.RetiredAt,
+		&i.Header,
 		&i.DurableReads,
 	)
 	return i, err
@@ -411,7 +484,7 @@ func (q *Queries) ConnectionSetStanding(ctx context.Context, mode string, iD str
 const connectionSetState = `-- name: ConnectionSetState :one
 UPDATE connections SET state = $1, version = version + 1, retired_at = CASE WHEN $1::text = 'retired' THEN clock_timestamp() END
 WHERE id = $2 AND version = $3
-RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, durable_reads
+RETURNING id, org_id, key, integration, kind, runtime, release_digest, name, state, mode, snapshot_version, version, destination, contract, tested_at, healthy, found, trouble, remedy, health_since, created_by, created_at, retired_at, header, durable_reads
 `
 
 func (q *Queries) ConnectionSetState(ctx context.Context, state string, iD string, version int32) (Connection, error) {
@@ -441,6 +514,7 @@ func (q *Queries) ConnectionSetState(ctx context.Context, state string, iD strin
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.RetiredAt,
+		&i.Header,
 		&i.DurableReads,
 	)
 	return i, err

@@ -110,6 +110,7 @@ type Connection struct {
 	CreatedBy       string
 	CreatedAt       time.Time
 	RetiredAt       *time.Time
+	Header          string
 	DurableReads    bool
 }
 

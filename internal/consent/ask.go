@@ -132,7 +132,7 @@ func (d *Desk) Start(ctx context.Context, by identity.Person, l Leave) (Departur
 	if err != nil {
 		return Departure{}, err
 	}
-	site, err := d.site(a.Connection)
+	site, err := SiteOf(d.Registry, a.Connection)
 	if err != nil {
 		return Departure{}, err
 	}
@@ -168,18 +168,6 @@ func (d *Desk) Start(ctx context.Context, by identity.Person, l Leave) (Departur
 		out.Was = a.Before.Server.Origin()
 	}
 	return out, nil
-}
-
-// site is where the connection leads, as long as that is where it was made for.
-func (d *Desk) site(c installation.Connection) (Site, error) {
-	s, err := SiteOf(d.Registry, c.Runtime)
-	if err != nil {
-		return Site{}, err
-	}
-	if s.MCP.URL() != c.Destination {
-		return Site{}, credential.ErrElsewhere
-	}
-	return s, nil
 }
 
 // asking are the scopes of one request. What the vendor keeps from earlier consents is not asked for again; elsewhere a new consent

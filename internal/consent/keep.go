@@ -10,6 +10,7 @@ import (
 	"countersign/internal/credential"
 	"countersign/internal/fault"
 	"countersign/internal/identity"
+	"countersign/internal/installation"
 	"countersign/internal/manifest"
 	"countersign/internal/registry"
 	"countersign/internal/secret"
@@ -33,15 +34,12 @@ type Keeper struct {
 }
 
 // Hold opens what authorises requests of a connection, as the newest consent has it.
-func (k *Keeper) Hold(ctx context.Context, p credential.Place, runtime registry.Key, destination string, o manifest.OAuth) (*Held, error) {
-	site, err := SiteOf(k.Registry, runtime)
+func (k *Keeper) Hold(ctx context.Context, c installation.Connection, o manifest.OAuth) (*Held, error) {
+	site, err := SiteOf(k.Registry, c)
 	if err != nil {
 		return nil, err
 	}
-	if site.MCP.URL() != destination {
-		return nil, credential.ErrElsewhere
-	}
-	h := &Held{keeper: k, place: p, site: site, oauth: o}
+	h := &Held{keeper: k, place: placeOf(c), site: site, oauth: o}
 	return h, h.load(ctx)
 }
 

@@ -13,8 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"countersign/internal/credential"
 	"countersign/internal/egress"
 	"countersign/internal/fault"
+	"countersign/internal/installation"
 	"countersign/internal/registry"
 )
 
@@ -31,11 +33,20 @@ type Site struct {
 	also  []egress.Destination // its other ones, where the same token opens them
 }
 
-// SiteOf finds the site of a runtime. The address is the one the runtime has now.
-func SiteOf(table registry.Table, runtime registry.Key) (Site, error) {
-	entry, ok := table.Lookup(runtime)
-	if !ok || !entry.OAuth {
-		return Site{}, fault.New(fault.Unavailable, fault.ConnectionUnavailable, "This server knows no way to ask for consent for the runtime “"+string(runtime)+"”.", "Update the server, or retire the connection.")
+// SiteOf is where a connection leads, as long as that is where it was made for.
+func SiteOf(table registry.Table, c installation.Connection) (Site, error) {
+	s, err := siteNow(table, c)
+	if err == nil && s.MCP.URL() != c.Destination {
+		err = credential.ErrElsewhere
+	}
+	return s, err
+}
+
+// siteNow is where the runtime of a connection leads now.
+func siteNow(table registry.Table, c installation.Connection) (Site, error) {
+	entry, err := installation.EntryOf(table, c)
+	if err != nil || !entry.OAuth {
+		return Site{}, fault.New(fault.Unavailable, fault.ConnectionUnavailable, "This server knows no way to ask for consent for the runtime “"+string(c.Runtime)+"”.", "Update the server, or retire the connection.")
 	}
 	endpoint, err := entry.Endpoint(entry.Primary())
 	if err != nil {

@@ -71,7 +71,7 @@ func grantedBefore(a Ask) []string {
 
 // give trades the code and stores what it brought.
 func (d *Desk) give(ctx context.Context, by identity.Person, ask Ask, records []credential.Record, q Request, code string) (Consent, error) {
-	site, err := d.site(ask.Connection)
+	site, err := SiteOf(d.Registry, ask.Connection)
 	if err != nil {
 		return Consent{}, err
 	}

@@ -383,7 +383,7 @@ func TestNeitherTokenComesBack(t *testing.T) {
 	w := newWorld(t, "")
 	w.consents()
 	entry := w.connection()
-	h, err := w.keeper().Hold(t.Context(), credential.Place{Org: entry.Org, Connection: entry.Key}, entry.Runtime, entry.Destination, manifestOAuth)
+	h, err := w.keeper().Hold(t.Context(), entry, manifestOAuth)
 	w.must(err)
 	sent := func() string {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.server.MCP(), nil)

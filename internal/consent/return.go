@@ -10,7 +10,6 @@ import (
 	"countersign/internal/fault"
 	"countersign/internal/identity"
 	"countersign/internal/manifest"
-	"countersign/internal/registry"
 	"countersign/internal/secret"
 )
 
@@ -74,7 +73,7 @@ func (d *Desk) farewell(ctx context.Context, org identity.OrgID, key connector.K
 		return goodbye{manage: a.Auth.Manage}, nil
 	}
 	g := goodbye{consent: a.Before, manage: a.Auth.Manage, oauth: a.Auth.OAuth, tokens: map[string]secret.Value{}}
-	if g.site, err = SiteOf(d.Registry, registry.Key(a.Connection.Runtime)); err != nil {
+	if g.site, err = siteNow(d.Registry, a.Connection); err != nil {
 		return g, nil
 	}
 	at, err := g.site.tokenPlace(a.Before.Server)

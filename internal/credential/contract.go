@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -70,7 +71,12 @@ func Token(name, format string) (Contract, error) {
 // steering are headers a credential may not ride in: they decide where a request goes or how it is framed.
 var steering = []string{
 	"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Accept", "Accept-Encoding", "Upgrade", "Te", "Trailer",
-	"Mcp-Method", "Mcp-Name", "Mcp-Protocol-Version", "Mcp-Session-Id",
+	"Keep-Alive", "Expect", "Cookie", "Cookie2", "Set-Cookie", "Proxy-Connection", "Range", "Origin", "Forwarded", "Via",
+}
+
+// steers reports whether a header, in its canonical form, is one of them. All of the protocol's own begin alike.
+func steers(name string) bool {
+	return slices.Contains(steering, name) || strings.HasPrefix(name, "Mcp-") || strings.HasPrefix(name, "X-Forwarded-")
 }
 
 // NewContract checks the headers of a contract. An empty one is valid: the service is open.
@@ -81,10 +87,8 @@ func NewContract(headers ...Header) (Contract, error) {
 		if !httpguts.ValidHeaderFieldName(h.Name) {
 			return Contract{}, fault.Field("header", fmt.Sprintf("%q is not the name of a header.", h.Name))
 		}
-		for _, s := range steering {
-			if name == s {
-				return Contract{}, fault.Field("header", "A credential may not travel in the header "+s+".")
-			}
+		if steers(name) {
+			return Contract{}, fault.Field("header", "A credential may not travel in the header "+name+".")
 		}
 		if strings.Count(h.Format, slot) != 1 || !httpguts.ValidHeaderFieldValue(h.Format) {
 			return Contract{}, fault.Field("format", "The format must hold {secret} exactly once, like “Bearer {secret}”.")

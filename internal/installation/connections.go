@@ -120,6 +120,7 @@ func (s *Connections) prepare(by identity.Person, m manifest.Manifest, digest st
 	if q.Contract == "" && len(m.Auth) > 0 {
 		q.Contract = m.Auth[0].Contract
 	}
+	q.Secrets = entered(q.Contract, q.Secrets)
 	var faults fault.List
 	id, err := checkID(q.ID)
 	faults = collect(faults, err)
@@ -127,31 +128,44 @@ func (s *Connections) prepare(by identity.Person, m manifest.Manifest, digest st
 	faults = collect(faults, err)
 	settings, err := checkSettings(m, q.Settings)
 	faults = collect(faults, err)
-	destination, unreachable := WhereTyped(s.Registry, m.Runtime, q.Contract, m.FieldsFor(q.Contract), q.Secrets)
-	if f, ok := fault.As(unreachable); ok && f.Field != "" { // what was typed is no address: one of the form's own faults
-		return Connection{}, nil, collect(faults, unreachable).Err()
+	c := Connection{
+		ID: id, Org: by.Org, Key: connector.NewKey(m.Key), Integration: m.Key, Kind: m.Kind, Runtime: m.Runtime, Release: digest, Name: name, State: Active,
+		Destination: q.Remote.Address, Header: q.Remote.Header, Contract: string(q.Contract), Settings: settings, CreatedBy: by.Display(),
 	}
-	var parts []Part
-	if runtime, ok := s.Registry.Lookup(m.Runtime); ok && unreachable == nil {
-		q.Secrets = entered(q.Contract, q.Secrets)
-		parts, err = checkSecrets(m, runtime, q.Contract, settings, q.Secrets, destination)
-		faults = collect(faults, err)
-	}
-	if err := faults.Err(); err != nil {
-		return Connection{}, nil, err
+	parts, unreachable, err := s.lead(&c, m, q)
+	if faults = collect(faults, err); len(faults) > 0 {
+		return Connection{}, nil, faults
 	}
 	if unreachable != nil {
 		return Connection{}, nil, unreachable
-	}
-	c := Connection{
-		ID: id, Org: by.Org, Key: connector.NewKey(m.Key), Integration: m.Key, Kind: m.Kind, Runtime: m.Runtime,
-		Release: digest, Name: name, State: Active, Destination: destination.URL(), Contract: string(q.Contract), Settings: settings, CreatedBy: by.Display(),
 	}
 	if q.Contract == manifest.OAuth2 {
 		c.State = NeedsConsent
 	}
 	sealed, err := sealParts(s.Keys, credential.Place{Org: by.Org, Connection: c.Key}, 1, parts, q.Secrets)
 	return c, sealed, err
+}
+
+// lead finds where a new connection leads and takes apart what authorises it there. What a person typed wrong is an error of its own: a
+// runtime without an address is nothing they could mend.
+func (s *Connections) lead(c *Connection, m manifest.Manifest, q Setup) (parts []Part, unreachable, wrong error) {
+	entry, unreachable := EntryOf(s.Registry, *c)
+	if unreachable != nil {
+		return nil, unreachable, nil
+	}
+	if err := checkRemote(entry.Kind, q.Contract, q.Remote); err != nil {
+		return nil, nil, err
+	}
+	destination, err := WhereTyped(entry, q.Contract, m.FieldsFor(q.Contract), q.Secrets)
+	if f, ok := fault.As(err); ok && f.Field != "" { // what was typed is no address
+		return nil, nil, err
+	}
+	if err != nil {
+		return nil, err, nil
+	}
+	c.Destination = destination.URL()
+	parts, err = checkSecrets(m, entry, q.Contract, c.Settings, q.Secrets, destination)
+	return parts, nil, err
 }
 
 // Test calls the service with the credential and records what was found.
@@ -280,12 +294,15 @@ func (s *Connections) ReplaceCredential(ctx context.Context, by identity.Person,
 	if c.Contract == string(manifest.OAuth2) {
 		return Connection{}, fault.New(fault.Conflict, fault.CodeConflict, "Nothing is typed in for this connection: a person signs in at the service.", "Sign in again from the connection's page.")
 	}
-	id := manifest.Contract(c.Contract)
-	destination, err := WhereTyped(s.Registry, c.Runtime, id, m.FieldsFor(id), values)
+	runtime, err := EntryOf(s.Registry, c)
 	if err != nil {
 		return Connection{}, err
 	}
-	runtime, _ := s.Registry.Lookup(c.Runtime)
+	id := manifest.Contract(c.Contract)
+	destination, err := WhereTyped(runtime, id, m.FieldsFor(id), values)
+	if err != nil {
+		return Connection{}, err
+	}
 	values = entered(id, values)
 	parts, err := checkSecrets(m, runtime, id, c.Settings, values, destination)
 	if err != nil {

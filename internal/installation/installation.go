@@ -39,6 +39,8 @@ type Connection struct {
 	Snapshot    int               // version of the snapshot, grows with each save
 	Version     int               // grows with every change
 	Destination string            // address fixed when it was connected
+	Header      string            // the header of its credential where a person named one; remote connections only
+	Confirmed   []Confirmation    // definitions that an admin confirmed as reads; remote connections only
 	Contract    string            // id of the manifest's auth contract in use
 	Settings    map[string]string // resource settings
 	Granted     []string          // scopes as a person granted them; only where the contract is consent
@@ -50,6 +52,9 @@ type Connection struct {
 	// DurableReads asks that each read is committed to the trail before its answer leaves, instead of within a tenth of a second.
 	DurableReads bool
 }
+
+// Confirmation says that an admin read this very definition and confirmed that it only reads.
+type Confirmation struct{ Tool, Digest string }
 
 // Health is the result of the last test.
 type Health struct {

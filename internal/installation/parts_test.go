@@ -112,7 +112,7 @@ func TestAConnectionStringSaysWhereItLeads(t *testing.T) {
 	m := manifest.Manifest{Name: "Base", Runtime: entry.Key, Auth: []manifest.Auth{{Contract: manifest.ConnectionString}}}
 	m.Setup.Fields = []manifest.Field{{Name: "dsn", Label: "String", Secret: true, Required: true, GoesTo: manifest.ConnectionString}}
 	typed := values("dsn", "mongodb+srv://agents:canary-0123456@cluster0.ab12c.mongodb.net/?w=majority")
-	d, err := WhereTyped(table, entry.Key, manifest.ConnectionString, m.Setup.Fields, typed)
+	d, err := WhereTyped(entry, manifest.ConnectionString, m.Setup.Fields, typed)
 	if err != nil || d.URL() != "mongodb+srv://cluster0.ab12c.mongodb.net" {
 		t.Fatal(d.URL(), err)
 	}
@@ -120,7 +120,7 @@ func TestAConnectionStringSaysWhereItLeads(t *testing.T) {
 	if err != nil || len(parts) != 1 || parts[0].Destination.Origin() != d.Origin() || len(parts[0].Fields) != 1 {
 		t.Errorf("%+v %v", parts, err)
 	}
-	_, err = WhereTyped(table, entry.Key, manifest.ConnectionString, m.Setup.Fields, values("dsn", "mongodb://agents:canary-0123456@10.0.0.7/"))
+	_, err = WhereTyped(entry, manifest.ConnectionString, m.Setup.Fields, values("dsn", "mongodb://agents:canary-0123456@10.0.0.7/"))
 	if f, ok := fault.As(err); !ok || f.Field != "dsn" || strings.Contains(f.Error(), "canary") {
 		t.Errorf("a private address: %v", err)
 	}

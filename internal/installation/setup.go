@@ -23,6 +23,7 @@ type Setup struct {
 	Integration string
 	Name        string                  // display name; the integration's when empty
 	Contract    manifest.Contract       // which of the manifest's auth contracts; the first when empty
+	Remote      Remote                  // what is typed in for a remote runtime alone
 	Secrets     map[string]secret.Value // setup fields, by name
 	Settings    map[string]string       // resource settings, by name
 }
@@ -42,14 +43,18 @@ func checkID(id string) (string, error) {
 	return id, nil
 }
 
-// DestinationOf is the address a runtime has now: public HTTPS, unless the operator's endpoints file moved it. A runtime that works beside
-// the agent has none, and so nothing is ever sent for it.
-func DestinationOf(table registry.Table, runtime registry.Key) (egress.Destination, error) {
-	entry, ok := table.Lookup(runtime)
+// EntryOf is the trusted runtime of a connection. That of a remote one is completed with what was typed when the connection was made.
+func EntryOf(table registry.Table, c Connection) (registry.Entry, error) {
+	entry, ok := table.Lookup(c.Runtime)
 	if !ok {
-		return egress.Destination{}, fault.New(fault.Unavailable, fault.ConnectionUnavailable, "This server does not know the runtime “"+string(runtime)+"”.", "Update the server, or retire the connection.")
+		return registry.Entry{}, fault.New(fault.Unavailable, fault.ConnectionUnavailable, "This server does not know the runtime “"+string(c.Runtime)+"”.", "Update the server, or retire the connection.")
 	}
-	if entry.Kind == registry.Stdio {
+	return entry.For(c.Destination, c.Header), nil
+}
+
+// AddressOf is where a runtime is now: public HTTPS, unless the operator's endpoints file moved it, which it never does to a remote one.
+func AddressOf(entry registry.Entry) (egress.Destination, error) {
+	if entry.Kind == registry.Stdio { // it works beside the agent, and so nothing is ever sent for it
 		return egress.Destination{}, nil
 	}
 	endpoint, err := entry.Endpoint(entry.Primary())
@@ -62,10 +67,19 @@ func DestinationOf(table registry.Table, runtime registry.Key) (egress.Destinati
 	return egress.Public(endpoint.URL)
 }
 
-// WhereTyped is DestinationOf for a runtime whose address a person types with the credential.
-func WhereTyped(table registry.Table, runtime registry.Key, contract manifest.Contract, fields []manifest.Field, values map[string]secret.Value) (egress.Destination, error) {
-	if contract != manifest.ConnectionString || moved(table, runtime) || len(fields) != 1 {
-		return DestinationOf(table, runtime)
+// DestinationOf is the address a runtime has now. A remote one has none: its connections have their own.
+func DestinationOf(table registry.Table, runtime registry.Key) (egress.Destination, error) {
+	entry, err := EntryOf(table, Connection{Runtime: runtime})
+	if err != nil {
+		return egress.Destination{}, err
+	}
+	return AddressOf(entry)
+}
+
+// WhereTyped is where a connection leads that is being made or entered again: where its runtime is, or what its connection string names.
+func WhereTyped(entry registry.Entry, contract manifest.Contract, fields []manifest.Field, values map[string]secret.Value) (egress.Destination, error) {
+	if contract != manifest.ConnectionString || moved(entry) || len(fields) != 1 {
+		return AddressOf(entry)
 	}
 	d, err := credential.AddressOf(values[fields[0].Name])
 	if err != nil {
@@ -76,10 +90,14 @@ func WhereTyped(table registry.Table, runtime registry.Key, contract manifest.Co
 	return d, nil
 }
 
-// WhereStored is DestinationOf for a connection that was made before. The address of one that was typed is the stored one.
+// WhereStored is WhereTyped for a connection that was made before: what was typed is in its row.
 func WhereStored(table registry.Table, c Connection) (egress.Destination, error) {
-	if manifest.Contract(c.Contract) != manifest.ConnectionString || moved(table, c.Runtime) {
-		return DestinationOf(table, c.Runtime)
+	entry, err := EntryOf(table, c)
+	if err != nil {
+		return egress.Destination{}, err
+	}
+	if manifest.Contract(c.Contract) != manifest.ConnectionString || moved(entry) {
+		return AddressOf(entry)
 	}
 	if d, err := egress.Database(c.Destination); err == nil {
 		return d, nil
@@ -88,10 +106,7 @@ func WhereStored(table registry.Table, c Connection) (egress.Destination, error)
 }
 
 // moved reports whether the operator's endpoints file says where the runtime is.
-func moved(table registry.Table, runtime registry.Key) bool {
-	e, _ := table.Lookup(runtime)
-	return e.Endpoints[e.Primary()].Overridden
-}
+func moved(entry registry.Entry) bool { return entry.Endpoints[entry.Primary()].Overridden }
 
 // ContractOf turns a manifest's auth contract into the one that authorises requests.
 func ContractOf(m manifest.Manifest, id manifest.Contract) (credential.Contract, error) {

@@ -32,6 +32,8 @@ type Writer interface {
 	// SaveStanding replaces mode and snapshot, with each pinned definition's raw bytes, and cancels the staged and approved actions
 	// whose tool, as they were asked for, is no longer granted.
 	SaveStanding(ctx context.Context, c Connection, next policy.Standing, raws map[string][]byte, e audit.Entry) (Connection, error)
+	// ConfirmReads replaces c.Confirmed, and saves the standing that follows from it as SaveStanding does.
+	ConfirmReads(ctx context.Context, c Connection, now []Confirmation, next policy.Standing, raws map[string][]byte, e audit.Entry) (Connection, error)
 	// ReplaceCredential seals in new values, stores c.Destination with them, and makes a disconnected connection active again.
 	ReplaceCredential(ctx context.Context, c Connection, sealed []credential.Record, e audit.Entry) (Connection, error)
 	// End disconnects or retires: the credential is shredded, staged and approved actions are cancelled.

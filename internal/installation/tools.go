@@ -49,7 +49,7 @@ func Lacks(c Connection, m manifest.Manifest, tool string) []manifest.Grant {
 func classify(c Connection, m manifest.Manifest, o Observed) policy.Class {
 	e := policy.Evidence{Annotations: o.Annotations, Origin: policy.CatalogVendor}
 	if c.Kind == registry.Remote {
-		e.Origin = policy.CustomRemote
+		e.Origin, e.ConfirmedRead = policy.CustomRemote, slices.Contains(c.Confirmed, Confirmation{o.Tool, o.Digest})
 	}
 	if p, ok := m.Policy(o.Tool); ok {
 		e.Review = &policy.Review{Effect: p.Effect, Destructive: p.Destructive}

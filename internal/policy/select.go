@@ -136,3 +136,20 @@ func Accept(now Standing, reviewed Candidate) (Standing, error) {
 	snapshot, err := NewSnapshot(entries)
 	return Standing{Mode: now.Mode, Snapshot: snapshot}, err
 }
+
+// Reclassify is the standing after a person changed what definitions count as. A tool that is granted by that very definition takes its
+// new effect, or is taken away where the mode does not allow that; nothing is granted by it.
+func Reclassify(now Standing, offered []Candidate) (Standing, error) {
+	var entries []Pinned
+	for p := range now.Snapshot.All() {
+		i := slices.IndexFunc(offered, func(c Candidate) bool { return c.Tool == p.Tool && c.Digest == p.Digest && c.Recipe == p.Recipe })
+		if i >= 0 {
+			p = pin(offered[i])
+		}
+		if now.Mode.Access().Allows(p.Effect) {
+			entries = append(entries, p)
+		}
+	}
+	snapshot, err := NewSnapshot(entries)
+	return Standing{Mode: now.Mode, Snapshot: snapshot}, err
+}

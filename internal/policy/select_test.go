@@ -122,3 +122,32 @@ func TestTheNarrowerOfTwoModes(t *testing.T) {
 		}
 	}
 }
+
+// What a definition counts as may change; what is granted may not grow by it.
+func TestReclassifyingTouchesOnlyTheVeryDefinitionThatIsGranted(t *testing.T) {
+	pinned, err := policy.NewSnapshot([]policy.Pinned{
+		{Tool: "find", Digest: "d1", Effect: policy.Consequential}, {Tool: "list", Digest: "old", Effect: policy.Read}, {Tool: "move", Digest: "d3", Effect: policy.Read},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	offered := []policy.Candidate{
+		{Tool: "find", Digest: "d1", Class: read},
+		{Tool: "list", Digest: "d2", Class: write},
+		{Tool: "move", Digest: "d3", Class: policy.Class{Effect: policy.Consequential, Destructive: true}},
+		{Tool: "new", Digest: "d9", Class: read},
+	}
+	for mode, want := range map[policy.Mode][]policy.Pinned{
+		policy.AskUserOnWrite: {
+			{Tool: "find", Digest: "d1", Effect: policy.Read},
+			{Tool: "list", Digest: "old", Effect: policy.Read},
+			{Tool: "move", Digest: "d3", Effect: policy.Consequential, Destructive: true},
+		},
+		policy.ReadOnly: {{Tool: "find", Digest: "d1", Effect: policy.Read}, {Tool: "list", Digest: "old", Effect: policy.Read}},
+	} {
+		got, err := policy.Reclassify(policy.Standing{Mode: mode, Snapshot: pinned}, offered)
+		if err != nil || got.Mode != mode || !slices.Equal(slices.Collect(got.Snapshot.All()), want) {
+			t.Errorf("%s: %+v, %v", mode, slices.Collect(got.Snapshot.All()), err)
+		}
+	}
+}

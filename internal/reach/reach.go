@@ -197,7 +197,7 @@ func (l *Lines) held(ctx context.Context, c installation.Connection, m manifest.
 	if !ok || c.Contract != string(manifest.OAuth2) || l.consents == nil {
 		return nil, nil
 	}
-	return l.consents.Hold(ctx, credential.Place{Org: c.Org, Connection: c.Key}, c.Runtime, c.Destination, auth.OAuth)
+	return l.consents.Hold(ctx, c, auth.OAuth)
 }
 
 func (l *Lines) manifest(ctx context.Context, c installation.Connection) (manifest.Manifest, error) {

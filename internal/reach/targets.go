@@ -14,7 +14,10 @@ import (
 
 // targets are the addresses of a connection, each with what authorises requests to it and nothing else.
 func (l *Lines) targets(ctx context.Context, c installation.Connection, m manifest.Manifest, primary egress.Destination, held *consent.Held) (map[registry.Role]provider.Target, error) {
-	entry, _ := l.registry.Lookup(c.Runtime)
+	entry, err := installation.EntryOf(l.registry, c)
+	if err != nil {
+		return nil, err
+	}
 	out := map[registry.Role]provider.Target{}
 	for _, role := range registry.Own {
 		d, ok, err := installation.Place(entry, role, c.Settings)

@@ -74,8 +74,9 @@ type Entry struct {
 	Credentials []CredentialHeader // what a manifest's token contract may ask for; empty: no credential is ever sent
 	OAuth       bool               // takes an OAuth access token; Issuer, Authorize and Token stand here only where discovery does not find them
 
-	// What only direct runtimes have: a credential of several parts, each for one endpoint, or the key of a service account, which is
-	// sent to nobody: what is signed with it is exchanged at Token for what authorises the rest.
+	// What only direct runtimes have, and a remote one whose header a person named (For): a credential of several parts, each for one
+	// endpoint. Or the key of a service account, which is sent to nobody: what is signed with it is exchanged at Token for what authorises
+	// the rest.
 	Parts          []Part
 	ServiceAccount bool
 	// ConnectionString: a person types where it is together with the login. Such an address is held to the rule for databases.
@@ -130,6 +131,23 @@ func (e Entry) Primary() Role {
 	return MCP
 }
 
+// For is the entry as it is for one connection. A remote runtime has no address of its own: it is the one a person typed for the
+// connection, and a credential travels in the header they named, or as a bearer. What is typed reaches no runtime of another kind.
+func (e Entry) For(address, header string) Entry {
+	if e.Kind != Remote {
+		return e
+	}
+	e.Endpoints = maps.Clone(e.Endpoints)
+	e.Endpoints[MCP] = Endpoint{URL: address}
+	if header != "" {
+		e.Parts = []Part{{Role: MCP, Header: header, Format: "{" + RemoteField + "}"}}
+	}
+	return e
+}
+
+// RemoteField is the setup field of a remote runtime's credential.
+const RemoteField = "token"
+
 var (
 	settingInHost = regexp.MustCompile(`^(https://)\{([a-z][a-z0-9_]*)\}(\.[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/.*)?)$`)
 	hostLabel     = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$`)
@@ -156,6 +174,9 @@ func (e Entry) Endpoint(r Role) (Endpoint, error) {
 	ep, ok := e.Endpoints[r]
 	if !ok {
 		return Endpoint{}, fault.New(fault.Internal, fault.CodeInternal, "The runtime “"+string(e.Key)+"” has no "+string(r)+" endpoint.", "")
+	}
+	if ep.URL == "" && e.Kind == Remote {
+		return Endpoint{}, fault.New(fault.Internal, fault.CodeInternal, "The runtime “"+string(e.Key)+"” has an address for each connection, and none of its own.", "")
 	}
 	if ep.URL == "" {
 		return Endpoint{}, fault.New(fault.Unavailable, fault.ConnectionUnavailable,

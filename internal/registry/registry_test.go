@@ -243,3 +243,22 @@ func TestOverrideNeverReachesARemoteRuntime(t *testing.T) {
 		t.Error("an override added a runtime")
 	}
 }
+
+// What a person types is the address of their own connection, public by rule, and of nothing else.
+func TestWhatIsTypedReachesRemoteRuntimesAlone(t *testing.T) {
+	table := Trusted()
+	custom, _ := table.Lookup("custom_mcp.v1")
+	led := custom.For("https://mcp.example.com/mcp", "X-Key")
+	if e := led.Endpoints[MCP]; e.URL != "https://mcp.example.com/mcp" || e.Overridden || len(led.Parts) != 1 || led.Parts[0].Header != "X-Key" || led.Parts[0].Slotted() != "{secret}" {
+		t.Errorf("%+v", led)
+	}
+	if len(custom.For("https://mcp.example.com/mcp", "").Parts) != 0 || custom.Endpoints[MCP].URL != "" {
+		t.Errorf("the entry itself became %+v", custom)
+	}
+	for _, k := range table.Keys() {
+		e, _ := table.Lookup(k)
+		if got := e.For("https://evil.example.com/mcp", "X-Key"); e.Kind != Remote && (got.Endpoints[MCP] != e.Endpoints[MCP] || len(got.Parts) != len(e.Parts)) {
+			t.Errorf("%s was led elsewhere: %+v", k, got)
+		}
+	}
+}

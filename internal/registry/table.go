@@ -109,6 +109,9 @@ func Trusted() Table {
 		// A database has the address its connection string names, unless the operator names one.
 		Entry{Key: "mongodb.v1", Kind: Direct, Endpoints: mcp(""), ConnectionString: true},
 
+		// An MCP server that an organization runs itself. Its address is typed by a person and is public by rule: no operator's file moves it.
+		Entry{Key: "custom_mcp.v1", Kind: Remote, Endpoints: mcp(""), Credentials: bearer, OAuth: true},
+
 		// Stdio runtimes: servers pinned in the agent image. This server only names them; what a key starts, and with which bytes, is compiled
 		// into countersign-agent.
 		Entry{Key: "structured_questions.v1", Kind: Stdio},

@@ -100,8 +100,11 @@ func installedBy(ctx context.Context, read installation.Reader, org identity.Org
 // placeOf is where the registry leads a runtime now, in the words of a page.
 func placeOf(table registry.Table, runtime registry.Key) views.Place {
 	e, known := table.Lookup(runtime)
-	if known && e.ConnectionString && !e.Endpoints[e.Primary()].Overridden {
+	switch {
+	case known && e.Kind == registry.Remote:
 		return views.Place{Typed: true}
+	case known && e.ConnectionString && !e.Endpoints[e.Primary()].Overridden:
+		return views.Place{Named: true}
 	}
 	d, err := installation.DestinationOf(table, runtime)
 	if err != nil {

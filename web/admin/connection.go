@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"countersign/internal/action"
@@ -46,7 +47,9 @@ func (p *Connections) show(r *Request, status int, v views.ConnectionView) error
 func (p *Connections) fill(r *Request, v *views.ConnectionView) (err error) {
 	c := v.Connection
 	v.Place = placeOf(p.Service.Registry, c.Runtime)
-	v.Place.Host = hostOf(c.Destination)
+	if v.Place.Host = hostOf(c.Destination); v.Place.Typed {
+		v.Place.Host = c.Destination
+	}
 	if v.Manifest, err = p.Service.Manifest(r.Ctx(), c); err == nil {
 		v.Tools, err = p.Service.Tools(r.Ctx(), c)
 	}
@@ -210,6 +213,25 @@ func (p *Connections) Accept(r *Request) error {
 		tool := r.Posted("tool")
 		_, err := p.Service.AcceptDefinition(r.Ctx(), r.Person(), a, tool, r.Posted("digest"))
 		return ui.OK, "Accepted. Agents get the changed tool back as you read it.", err
+	})
+}
+
+// ConfirmReads saves which definitions of a custom server count as reads.
+func (p *Connections) ConfirmReads(r *Request) error {
+	return p.change(r, func(a installation.Access) (ui.Tone, string, error) {
+		if a.Version == 0 {
+			return ui.OK, "", fault.New(fault.Invalid, fault.CodeInvalid, "Nothing was confirmed. The form does not say which state of the connection it was about.", "Read the page as it is now and decide again.")
+		}
+		var named []installation.Confirmation
+		for _, value := range r.Values("read") {
+			digest, tool, ok := strings.Cut(value, ":")
+			if !ok || digest == "" || tool == "" {
+				return ui.OK, "", fault.New(fault.Invalid, fault.CodeInvalid, "Nothing was confirmed. The form does not say which definition was read.", "Read the page as it is now and decide again.")
+			}
+			named = append(named, installation.Confirmation{Tool: tool, Digest: digest})
+		}
+		c, err := p.Service.ConfirmReads(r.Ctx(), r.Person(), a, named)
+		return ui.OK, "Saved. " + ui.Count(len(c.Confirmed), "definition counts", "definitions count") + " as a read; everything else is consequential.", err
 	})
 }
 

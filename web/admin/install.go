@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"strings"
 
 	"countersign/internal/installation"
 	"countersign/internal/manifest"
@@ -13,7 +14,9 @@ import (
 
 // New is the form that makes a connection. The id drawn with it makes a second press harmless.
 func (p *Connections) New(r *Request) error {
-	return p.form(r, http.StatusOK, views.InstallView{Form: installation.NewID(), Contract: manifest.Contract(r.QueryParam("contract"))})
+	return p.form(r, http.StatusOK, views.InstallView{
+		Form: installation.NewID(), Contract: manifest.Contract(r.QueryParam("contract")), Remote: installation.Remote{Named: r.QueryParam("named") == "1"},
+	})
 }
 
 func (p *Connections) form(r *Request, status int, v views.InstallView) error {
@@ -24,6 +27,7 @@ func (p *Connections) form(r *Request, status int, v views.InstallView) error {
 	if _, ok := o.Manifest.Contract(v.Contract); !ok {
 		v.Contract = o.Manifest.Auth[0].Contract
 	}
+	v.Remote.Named = v.Remote.Named && o.Manifest.Kind == registry.Remote && v.Contract == manifest.Token
 	if v.Name == "" && len(v.Errors) == 0 {
 		v.Name = o.Manifest.Name
 	}
@@ -49,7 +53,7 @@ func (p *Connections) Install(r *Request) error {
 	if !again {
 		return err
 	}
-	v := views.InstallView{Form: q.ID, Contract: q.Contract, Name: q.Name, Settings: q.Settings, Errors: fields, Error: what(whole), Next: next(whole)}
+	v := views.InstallView{Form: q.ID, Contract: q.Contract, Name: q.Name, Settings: q.Settings, Remote: q.Remote, Errors: fields, Error: what(whole), Next: next(whole)}
 	if wrong := fields["contract"]; wrong != "" { // it has no input of its own
 		v.Error = wrong
 	}
@@ -63,6 +67,10 @@ func posted(r *Request, m manifest.Manifest) installation.Setup {
 	}
 	if q.Contract == "" && len(m.Auth) > 0 {
 		q.Contract = m.Auth[0].Contract
+	}
+	if m.Kind == registry.Remote {
+		header := strings.TrimSpace(r.Posted("header"))
+		q.Remote = installation.Remote{Address: strings.TrimSpace(r.Posted("url")), Named: r.Posted("named") == "1" || header != "", Header: header}
 	}
 	q.Secrets = secrets(r, m, q.Contract)
 	for _, s := range m.Resources {

@@ -228,6 +228,7 @@ var refusedForms = map[string][]url.Values{
 	"/connections/new/:integration":        {{}, {"form": {"x"}, "contract": {"token"}, "name": {"x"}}, {"form": {"x"}, "contract": {"oauth9"}, "name": {"x"}, "api_key": {"k"}}, {"contract": {"token"}, "name": {strings.Repeat("n", 5000)}, "api_key": {"k"}}},
 	"/connections/:key/access":             {{}, {"version": {"x"}, "mode": {"read_only"}}, {"version": {"1"}, "mode": {"god"}}, {"version": {"999"}, "mode": {"read_only"}}, {"mode": {"ask_user_on_write"}, "tools_supplied": {"1"}, "tools": {"no_such_tool"}}},
 	"/connections/:key/accept":             {{}, {"tool": {"contacts_get"}, "digest": {"00"}, "version": {"1"}}},
+	"/connections/:key/reads":              {{}, {"version": {"1"}, "read": {"no colon"}}, {"version": {"999"}, "read": {"00:contacts_get"}}, {"version": {"1"}}},
 	"/connections/:key/credential":         {{}, {"api_key": {""}}},
 	"/connections/:key/test":               nil,
 	"/connections/:key/consent":            {{}, {"client_id": {"two words"}}, {"grant": {"no-such"}}},

@@ -15,6 +15,7 @@ import (
 	"countersign/internal/provider"
 	"countersign/internal/provider/github"
 	"countersign/internal/provider/hosted"
+	"countersign/internal/provider/remote"
 	"countersign/internal/reach"
 	"countersign/internal/reach/reachtest"
 	"countersign/internal/registry"
@@ -53,7 +54,7 @@ func New(s *scene.Scene, also map[registry.Key]string) *Reached {
 	s.Must(err)
 	r.Vault = credential.NewVault(keys, s.Credentials)
 	r.Lines = reach.New(r.Releases, r.Table, r.Vault, map[registry.Kind]provider.Provider{
-		hosted.Kind: hosted.New("test"), github.Kind: &github.Provider{Packs: db.Git{DB: s.DB}, Pins: db.Git{DB: s.DB}},
+		hosted.Kind: hosted.New("test"), remote.Kind: remote.New("test"), github.Kind: &github.Provider{Packs: db.Git{DB: s.DB}, Pins: db.Git{DB: s.DB}},
 	})
 	s.T.Cleanup(r.Lines.Close)
 	r.Service = &installation.Connections{Read: s.Connections, Write: s.Connections, Prober: r.Lines, Releases: r.Releases, Credentials: s.Credentials, Registry: r.Table, Keys: keys}
