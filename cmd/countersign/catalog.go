@@ -18,6 +18,7 @@ type catalogCommand struct {
 	Check   catalogCheckCommand   `cmd:"" help:"Say what is wrong with a catalog folder."`
 	List    catalogListCommand    `cmd:"" help:"List the integrations of a catalog folder."`
 	Diff    catalogDiffCommand    `cmd:"" help:"Say how a catalog folder differs from what is published."`
+	Import  catalogImportCommand  `cmd:"" help:"Print the draft of a catalog file from an entry of an MCP registry; nothing that runs or is reached is taken over."`
 	Publish catalogPublishCommand `cmd:"" help:"Publish a catalog folder. Publishing the same bytes again changes nothing."`
 }
 

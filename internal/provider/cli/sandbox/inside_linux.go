@@ -34,15 +34,14 @@ func inside() {
 		complain("the letter cannot be read", err)
 		return
 	}
-	if what, err := l.become(); err != nil {
-		complain(what, err)
-	}
+	complain(l.become())
 }
 
 func complain(what string, err error) {
 	_, _ = unix.Write(lineFD, []byte(what+": "+err.Error()))
 }
 
+// become does not come back where it could; else it says what it could not.
 func (l letter) become() (string, error) {
 	if l.Alone {
 		if err := loopbackUp(); err != nil {
