@@ -66,6 +66,9 @@ func (l letter) become() (string, error) {
 	if err := l.limit(); err != nil {
 		return "it has no limits", err
 	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return "it would keep rights", err
+	}
 	if l.Nobody {
 		if err := becomeNobody(); err != nil {
 			return "it would be root", err

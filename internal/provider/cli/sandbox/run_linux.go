@@ -102,6 +102,7 @@ func attributes(alone bool) *syscall.SysProcAttr {
 	a.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
 	if uid := os.Getuid(); uid != 0 {
 		a.UidMappings, a.GidMappings = only(uid), only(os.Getgid())
+		a.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN} // in its own network, to bring loopback up; given up before the program begins
 		return a
 	}
 	a.UidMappings, a.GidMappings = append(only(0), only(nobody)...), append(only(0), only(nobody)...)
