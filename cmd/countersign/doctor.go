@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 
 	"countersign/catalog"
 	"countersign/db"
+	"countersign/internal/provider/cli/sandbox"
 	"countersign/internal/registry"
 	"countersign/internal/release"
 )
@@ -44,6 +46,11 @@ func (c *doctorCommand) Run(p *process) error {
 	note("endpoints file", "nothing wrong with it", err)
 	_, err = release.Build(catalog.Files(), registry.Trusted())
 	note("catalog in this binary", "every entry passes the check", err)
+	held := "held in full"
+	if lacks := sandbox.Lacks(); len(lacks) > 0 {
+		held = strings.Join(lacks, " ")
+	}
+	note("vendors' commands", held, nil)
 	d, err := c.open(p.ctx, log)
 	note("database", "answers, and its schema is at this version", err)
 	if err == nil {
