@@ -104,7 +104,7 @@ func TestLookingIsNotChanging(t *testing.T) {
 	m.get(path).is(t, 200, "contacts_delete", "Ask before writing").lacks(t, `<form method="post" action="/connections`, "save-access", "Retire this connection", "History")
 	m.get("/catalog").is(t, 200, "Sandbox CRM").lacks(t, "Install<")
 	m.get("/connections/new/sandbox-crm").is(t, 403)
-	for _, part := range []string{"/access", "/accept", "/credential", "/test", "/rename", "/disconnect", "/retire"} {
+	for _, part := range []string{"/access", "/accept", "/credential", "/test", "/check", "/recording", "/reads", "/rename", "/disconnect", "/retire"} {
 		m.post(path+part, "version", version, "mode", "autonomous", "api_key", crmtest.Bearer).is(t, 403)
 	}
 	m.post("/connections/new/sandbox-crm", "api_key", crmtest.Bearer).is(t, 403)
@@ -112,7 +112,7 @@ func TestLookingIsNotChanging(t *testing.T) {
 
 	alien := s.as("owner@elsewhere.test")
 	alien.get(path).is(t, 404)
-	for _, part := range []string{"/access", "/accept", "/credential", "/test", "/rename", "/disconnect", "/retire"} {
+	for _, part := range []string{"/access", "/accept", "/credential", "/test", "/check", "/recording", "/reads", "/rename", "/disconnect", "/retire"} {
 		alien.post(path+part, "version", version, "mode", "autonomous", "tool", "wait", "digest", "d", "name", "Mine", "api_key", crmtest.Bearer).is(t, 404)
 	}
 	alien.get("/connections").is(t, 200, "No service is connected").lacks(t, key.String())

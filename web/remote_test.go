@@ -17,7 +17,7 @@ import (
 )
 
 // ownServer stands where the lines stand: a custom server is public by rule, so a test of the pages says what one lists, and the way to one
-// is tested in a network of its own, in internal/checkup.
+// is tested in a network of its own, from outside.
 type ownServer struct{ tools []string }
 
 func (o *ownServer) Probe(context.Context, installation.Connection) installation.Finding {
@@ -26,6 +26,10 @@ func (o *ownServer) Probe(context.Context, installation.Connection) installation
 		list = append(list, provider.Define([]byte(raw)))
 	}
 	return installation.Finding{OK: true, Found: "It answers.", Tools: reach.Observed(list)}
+}
+
+func (o *ownServer) Examine(ctx context.Context, c installation.Connection) ([]installation.Check, installation.Finding) {
+	return nil, o.Probe(ctx, c)
 }
 
 const (

@@ -171,6 +171,7 @@ func Routes(h Handlers) []Route {
 			Route{post, "/connections/:key/reads", with(identity.Manage, c.ConfirmReads)},
 			Route{post, "/connections/:key/credential", with(identity.Manage, c.SaveCredential)},
 			Route{post, "/connections/:key/test", with(identity.Manage, c.Test)},
+			Route{post, "/connections/:key/check", with(identity.Manage, c.Check)},
 			Route{post, "/connections/:key/rename", with(identity.Manage, c.Rename)},
 			Route{post, "/connections/:key/recording", with(identity.Manage, c.RecordReads)},
 			Route{post, "/connections/:key/disconnect", with(identity.Manage, c.Disconnect)},

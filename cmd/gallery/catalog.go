@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"countersign/catalog"
+	"countersign/internal/installation"
 	"countersign/internal/manifest"
 	"countersign/internal/registry"
 	"countersign/internal/release"
@@ -59,6 +60,14 @@ func catalogPages() []Entry {
 	failed := install
 	failed.Name, failed.Errors = "Sandbox CRM of the sales people", map[string]string{"name": "A name is one line of at most 80 characters, all of them visible.", "api_key": "“CRM credential” is empty; it is needed to connect."}
 	choice := views.InstallView{Offer: views.Offer{Manifest: wiki, Installed: []views.Installed{{Key: "context7-k4x7qa", Name: "Context7"}}}, Form: install.Form, Contract: wiki.Auth[0].Contract, Name: wiki.Name, Place: views.Place{Host: "mcp.context7.com"}}
+	custom := oneOf("custom-mcp")
+	own := views.InstallView{Offer: views.Offer{Manifest: custom}, Form: install.Form, Contract: manifest.Token, Name: custom.Name, Place: views.Place{Typed: true}}
+	ownWrong := own
+	ownWrong.Remote = installation.Remote{Address: "http://10.0.0.7/mcp?key=1", Named: true, Header: "Authorization"}
+	ownWrong.Errors = map[string]string{
+		"url":    "The address carries a query (?…). Addresses are shown on pages and written to logs; a credential has a field of its own.",
+		"header": "“Authorization” has a form of its own; choose a bearer token, or the header that the server names.", "token": "“Credential” is empty; it is needed to connect.",
+	}
 	gone := install
 	gone.Place = missing
 	return []Entry{
@@ -75,6 +84,9 @@ func catalogPages() []Entry {
 		{form, "empty", views.InstallPage(frame("Install", "catalog"), install)},
 		{form, "failed", views.InstallPage(frame("Install", "catalog"), failed)},
 		{form, "choice", views.InstallPage(frame("Install", "catalog"), choice)},
+		{one, "own", views.IntegrationPage(frame(custom.Name, "catalog"), views.IntegrationView{Offer: views.Offer{Manifest: custom}, Release: digest, Place: own.Place, MayInstall: true})},
+		{form, "own server", views.InstallPage(frame("Install", "catalog"), own)},
+		{form, "own server failed", views.InstallPage(frame("Install", "catalog"), ownWrong)},
 		{form, "no address", views.InstallPage(frame("Install", "catalog"), gone)},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"countersign/internal/installation"
 	modes "countersign/internal/policy"
 	"countersign/internal/provider"
+	"countersign/internal/registry"
 	"countersign/views"
 )
 
@@ -116,6 +117,50 @@ func history(e audit.Event, by audit.Actor, since time.Duration, facts ...string
 	return r
 }
 
+// ownServer is a connection to a server of the organization's own, with a tool that only reads by its own word and one that an admin
+// has confirmed.
+func ownServer(v *views.ConnectionView) {
+	c := &v.Connection
+	c.Key, c.Name, c.Integration, c.Kind, c.Runtime = "custom-mcp-w5d3ra", "Harbor tools", "custom-mcp", registry.Remote, "custom_mcp.v1"
+	c.Destination, c.Header, v.Place = "https://mcp.harborpine.example/mcp", "X-Harbor-Key", views.Place{Typed: true, Host: "https://mcp.harborpine.example/mcp"}
+	v.Manifest, v.Meaning, v.Waiting = oneOf("custom-mcp"), &views.MeaningView{}, 0
+	var list []installation.Observed
+	for _, raw := range []string{
+		`{"name":"berths_find","title":"Find free berths","description":"Finds free berths of a week.","inputSchema":{"type":"object","properties":{"week":{"type":"string"}}},"annotations":{"readOnlyHint":true}}`,
+		`{"name":"ledger_read","title":"Read the ledger","description":"Reads ` + "`" + `<b>one</b>` + "`" + ` page.‮","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`,
+		`{"name":"berth_book","title":"Book a berth","description":"Books a berth.","inputSchema":{"type":"object"}}`,
+	} {
+		list = append(list, observed(raw, now.Add(-time.Hour)))
+	}
+	c.Confirmed = []installation.Confirmation{{Tool: "berths_find", Digest: list[0].Digest}}
+	c.Standing.Snapshot, _ = modes.NewSnapshot(nil)
+	v.Tools = installation.Merge(*c, list, nil, v.Manifest)
+	v.Credential = []credential.Summary{{Field: "token", Version: 1, Origin: "https://mcp.harborpine.example", Fingerprint: "2c26b46b", Last4: "9d1e", CreatedAt: now.Add(-2 * 24 * time.Hour)}}
+}
+
+// checks are those of a connection with a typed credential, up to a step that fails; all of them hold where nothing is said.
+func checks(until installation.Step, found, next string) (out []installation.Check) {
+	holds := map[installation.Step]string{
+		installation.StepName: "“crm.example.com” has an address.", installation.StepAddress: "Its addresses are public, and one takes connections.",
+		installation.StepTLS: "It proves to be “crm.example.com”. The certificate is valid until 3 March 2027.", installation.StepCredential: "It is there, and opens for this address alone.",
+		installation.StepList: "It offers 11 tools.", installation.StepCall: "An authenticated call succeeded.",
+	}
+	fate := installation.Holds
+	for _, s := range installation.Steps {
+		c := installation.Check{Step: s, Fate: fate, Found: holds[s]}
+		switch {
+		case fate == installation.NotTried:
+			c.Found = "Not tried: what comes before it failed."
+		case s == until && found != "":
+			c.Fate, c.Found, c.Next, fate = installation.Fails, found, next, installation.NotTried
+		case s == installation.StepDiscovery:
+			c.Fate, c.Found = installation.Apart, "Nobody signs in at the service for this connection, so there is nothing to discover."
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
 func connectionPages() []Entry {
 	const page, list = "Connection", "Connections"
 	draw := func(state string, change func(*views.ConnectionView)) Entry {
@@ -146,6 +191,12 @@ func connectionPages() []Entry {
 			v.Connection.Health.What, v.Connection.Health.Next = "Sandbox CRM refused the credential (401).", "Copy the whole key again and replace it below."
 			v.CredentialErrors = map[string]string{"api_key": "“CRM credential” is empty; it is needed to connect."}
 		}),
+		draw("checked", func(v *views.ConnectionView) { v.Checks = checks(installation.StepCall, "", "") }),
+		draw("checked and failed", func(v *views.ConnectionView) {
+			v.Checks = checks(installation.StepTLS, "It does not prove to be “crm.example.com”: no trustworthy TLS connection.",
+				"The certificate has to be valid now, for this name, and from an authority this server knows; TLS 1.2 at least.")
+		}),
+		draw("own server", ownServer),
 		draw("disconnected", func(v *views.ConnectionView) { v.Connection.State, v.Credential = installation.Disconnected, nil }),
 		draw("retired", func(v *views.ConnectionView) {
 			ended := now.Add(-time.Hour)

@@ -2,8 +2,8 @@ package egress
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
 	"net/netip"
 	"syscall"
@@ -47,6 +47,7 @@ func publicAddresses(ctx context.Context, host string) ([]netip.Addr, error) {
 	for i, a := range found {
 		found[i] = a.Unmap()
 		if !publicAddress(found[i]) {
+			slog.WarnContext(ctx, "a name leads to an address that is not public; nothing was dialled", "host", host, "address", found[i].String())
 			return nil, ErrRefused
 		}
 	}
@@ -73,9 +74,10 @@ func dialAny(ctx context.Context, addresses []netip.Addr, port string) (net.Conn
 }
 
 // checkDialled sees the address that is really dialled, after every look-up: there is no window for a name that changes its mind.
-func checkDialled(_ context.Context, _, address string, _ syscall.RawConn) error {
+func checkDialled(ctx context.Context, _, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil || !publicAddress(ap.Addr()) {
+		slog.WarnContext(ctx, "an address that is not public was not dialled", "address", address)
 		return ErrRefused
 	}
 	return nil
@@ -86,12 +88,9 @@ func (d dialer) tls(ctx context.Context, network, addr string) (net.Conn, error)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
-	defer cancel()
-	c := tls.Client(raw, &tls.Config{ServerName: d.destination.host, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
-	if err := c.HandshakeContext(ctx); err != nil {
-		_ = raw.Close()
-		return nil, handshakeError{err}
+	c, err := d.shake(ctx, raw)
+	if err != nil {
+		return nil, err
 	}
 	return c, nil
 }

@@ -152,11 +152,33 @@ func insideTheNetwork(t *testing.T, dir string) {
 			t.Errorf("%d connections to the public address", public.Load()-before)
 		}
 	}
+	examined(t)
 	private = append(private, listen(t, dir, "127.0.0.1:27017"), listen(t, dir, "10.0.0.1:27017"), listen(t, dir, "169.254.169.254:27017"))
 	databases(t, listen(t, dir, "93.184.216.34:27017"))
 	for i, n := range private {
 		if n.Load() != 0 {
 			t.Errorf("private listener %d was connected to", i)
+		}
+	}
+}
+
+// examined says the same in parts, to people who may know.
+func examined(t *testing.T) {
+	t.Helper()
+	for name, want := range map[string]Way{
+		"mcp": {}, "nobody": {Stopped: AtName, Failure: Unresolved}, "mixed": {Stopped: AtAddress, Failure: Refused}, "ten": {Stopped: AtAddress, Failure: Refused},
+		"inward": {Stopped: AtAddress, Failure: Refused}, "other-name": {Stopped: AtTLS, Failure: Untrusted},
+	} {
+		d, err := Public("https://" + name + ".vendor.example/mcp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := Examine(t.Context(), d)
+		if until := got.Until; name == "mcp" && until.Before(time.Now()) {
+			t.Errorf("the certificate ends %v", until)
+		}
+		if got.Until = (time.Time{}); got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
 }

@@ -183,6 +183,18 @@ func (s *Connections) test(ctx context.Context, c Connection, by identity.Person
 	return s.record(ctx, c, finding, &tested)
 }
 
+// Examine tests a connection part by part, and records what was found as Test does.
+func (s *Connections) Examine(ctx context.Context, by identity.Person, key connector.Key) ([]Check, Connection, error) {
+	c, err := s.open(ctx, by.Org, key)
+	if err != nil {
+		return nil, Connection{}, err
+	}
+	checks, finding := s.Prober.Examine(ctx, c)
+	tested := entry(by, audit.ConnectionTested, c.Key, audit.Fact{Name: "ok", Value: strconv.FormatBool(finding.OK)}, audit.Fact{Name: "part by part", Value: "true"})
+	c, err = s.record(ctx, c, finding, &tested)
+	return checks, c, err
+}
+
 // Observe records the list a replica just read, so that people see the drift it met. The finding of the last test stays.
 func (s *Connections) Observe(ctx context.Context, c Connection, tools []Observed) error {
 	before, err := s.Read.ObservedTools(ctx, c.Org, c.Key)

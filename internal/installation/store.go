@@ -47,4 +47,6 @@ type Writer interface {
 // that is the finding.
 type Prober interface {
 	Probe(ctx context.Context, c Connection) Finding
+	// Examine is Probe part by part: every part of the way there, in order, up to the first that fails.
+	Examine(ctx context.Context, c Connection) ([]Check, Finding)
 }

@@ -296,6 +296,19 @@ func (p *Connections) Test(r *Request) error {
 	return p.tested(r, key, c, err, "Tested. ")
 }
 
+// Check takes every step to the service and shows what each found. What it finds of the connection is recorded as a test's.
+func (p *Connections) Check(r *Request) error {
+	key, err := connector.Parse(r.Param("key"))
+	if err != nil {
+		return err
+	}
+	checks, _, err := p.Service.Examine(r.Ctx(), r.Person(), key)
+	if err != nil {
+		return err
+	}
+	return p.show(r, http.StatusOK, views.ConnectionView{Checks: checks})
+}
+
 // SaveCredential replaces the credential and tests it.
 func (p *Connections) SaveCredential(r *Request) error {
 	key, err := connector.Parse(r.Param("key"))

@@ -231,6 +231,7 @@ var refusedForms = map[string][]url.Values{
 	"/connections/:key/reads":              {{}, {"version": {"1"}, "read": {"no colon"}}, {"version": {"999"}, "read": {"00:contacts_get"}}, {"version": {"1"}}},
 	"/connections/:key/credential":         {{}, {"api_key": {""}}},
 	"/connections/:key/test":               nil,
+	"/connections/:key/check":              nil,
 	"/connections/:key/consent":            {{}, {"client_id": {"two words"}}, {"grant": {"no-such"}}},
 	"/connections/:key/recording":          {{}, {"version": {"1"}}, {"durable": {"perhaps"}, "version": {"1"}}, {"durable": {"yes"}, "version": {"999"}}},
 	"/connections/:key/rename":             {{}, {"name": {""}, "version": {"1"}}, {"name": {"x"}, "version": {"999"}}},
