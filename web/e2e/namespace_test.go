@@ -79,6 +79,7 @@ func insideTheNetwork(t *testing.T) {
 	dripping := o.drips(t)
 	t.Run("a vendor's entry works", o.works)
 	t.Run("by consent", o.worksByConsent)
+	t.Run("a server of the organization's own", o.ownServer)
 	t.Run("an address is refused", o.addresses)
 	t.Run("a name changes its mind", o.rebinds)
 	t.Run("certificates", o.certificates)
