@@ -127,7 +127,7 @@ func ownServer(v *views.ConnectionView) {
 	var list []installation.Observed
 	for _, raw := range []string{
 		`{"name":"berths_find","title":"Find free berths","description":"Finds free berths of a week.","inputSchema":{"type":"object","properties":{"week":{"type":"string"}}},"annotations":{"readOnlyHint":true}}`,
-		`{"name":"ledger_read","title":"Read the ledger","description":"Reads ` + "`" + `<b>one</b>` + "`" + ` page.‮","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`,
+		`{"name":"ledger_read","title":"Read the ledger","description":"Reads ` + "`" + `<b>one</b>` + "`" + ` page.\u202e","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`,
 		`{"name":"berth_book","title":"Book a berth","description":"Books a berth.","inputSchema":{"type":"object"}}`,
 	} {
 		list = append(list, observed(raw, now.Add(-time.Hour)))
