@@ -125,7 +125,7 @@ var (
 	telephoneByNight = view{"360-dark", 360, 760, playwright.ColorSchemeDark}
 	desk             = view{"1280-light", 1280, 800, playwright.ColorSchemeLight}
 	deskByNight      = view{"1280-dark", 1280, 800, playwright.ColorSchemeDark}
-	looks            = []view{telephone, telephoneByNight, desk, deskByNight}
+	looks            = []view{telephone, telephoneByNight, desk, deskByNight} // the two of a width beside each other, the lighter first
 )
 
 // context opens a fresh browser context for the view. Motion is reduced so that a colour is measured at rest.
