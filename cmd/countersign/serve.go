@@ -60,9 +60,11 @@ func (c *serveCommand) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	for _, lack := range sandbox.Lacks() {
-		log.Warn("vendors' commands are held less than they could be", "why", lack)
-	}
+	go func() { // finding out starts a process; nothing waits for the answer
+		for _, lack := range sandbox.Lacks() {
+			log.Warn("vendors' commands are held less than they could be", "why", lack)
+		}
+	}()
 	var sandbox *sandboxCRM
 	if c.Demo {
 		if sandbox, table, err = startSandboxCRM(p.ctx, c, table, log); err != nil {
