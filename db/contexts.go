@@ -78,6 +78,9 @@ func (c Contexts) SaveContext(ctx context.Context, e preferences.Edition) (out p
 	}
 	err = c.inOrg(ctx, e.Org, func(tx pgx.Tx) error {
 		q := rows.New(tx)
+		if err := q.ContextLock(ctx, lockContext, string(e.Org)); err != nil {
+			return err
+		}
 		newest, err := latestContext(ctx, q, e.Org)
 		if err != nil {
 			return err

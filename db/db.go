@@ -29,6 +29,7 @@ const (
 	lockPublish int32 = 5 // publishing a catalog: rare, and one at a time
 	// 6 is used by the functions hold_switch and press_switch: the kill switch of one organization
 	lockListener int32 = 7 // held, shared, by each replica that remembers capabilities; the second key is its number
+	lockContext  int32 = 8 // saving what one organization writes about its connections
 )
 
 // DB is the connected database. It is safe for concurrent use.

@@ -89,17 +89,23 @@ func announce(ctx context.Context, tx pgx.Tx, d release.Digest) error {
 	return nil
 }
 
-// Current is the release that was published last.
-func (s Releases) Current(ctx context.Context) (release.Release, error) {
+// CurrentDigest names the release that was published last.
+func (s Releases) CurrentDigest(ctx context.Context) (release.Digest, error) {
 	digest, err := rows.New(s.pool).ReleaseCurrent(ctx)
-	if err != nil {
-		return release.Release{}, translated(orAbsent(err, "release"))
-	}
-	return s.ByDigest(ctx, release.Digest(digest))
+	return release.Digest(digest), translated(orAbsent(err, "release"))
 }
 
-// ByDigest reads a release back and checks that its bytes are those it is named by. The files of one process lifetime are parsed
-// once: a digest cannot come to name anything else.
+// Current is the release that was published last.
+func (s Releases) Current(ctx context.Context) (release.Release, error) {
+	digest, err := s.CurrentDigest(ctx)
+	if err != nil {
+		return release.Release{}, err
+	}
+	return s.ByDigest(ctx, digest)
+}
+
+// ByDigest reads a release back and checks that its bytes are those it is named by. Each is read once in
+// a process: a digest cannot come to name anything else.
 func (s Releases) ByDigest(ctx context.Context, d release.Digest) (release.Release, error) {
 	if r, ok := s.parsed.Load(d); ok {
 		return r.(release.Release), nil

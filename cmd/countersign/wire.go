@@ -258,18 +258,18 @@ func (a *app) stop() {
 // publishCatalog publishes the catalog inside this binary where there is none yet, and in a demo always. Elsewhere a newer one waits for an
 // operator: what may be connected changes when a person says so.
 func (a *app) publishCatalog(ctx context.Context, demo bool, log *slog.Logger) error {
-	built, err := release.Build(catalog.Files(), a.registry)
+	carried, err := release.Carried(catalog.Files())
 	if err != nil {
 		return err
 	}
-	current, err := a.releases.Current(ctx)
+	current, err := a.releases.CurrentDigest(ctx)
 	switch {
 	case err != nil && !fault.Is(err, fault.CodeNotFound):
 		return err
-	case err == nil && current.Digest() == built.Digest():
+	case err == nil && current == carried:
 		return nil
 	case err == nil && !demo:
-		log.Info("this binary carries another catalog than the published one; countersign catalog publish makes it current", "published", current.Digest(), "carried", built.Digest())
+		log.Info("this binary carries another catalog than the published one; countersign catalog publish makes it current", "published", current, "carried", carried)
 		return nil
 	}
 	_, err = release.Publish(ctx, a.releases, catalog.Files(), a.registry)

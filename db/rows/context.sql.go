@@ -73,6 +73,17 @@ func (q *Queries) ContextLatest(ctx context.Context, orgID string) (ContextLates
 	return i, err
 }
 
+const contextLock = `-- name: ContextLock :exec
+SELECT pg_advisory_xact_lock($1::integer, hashtext($2::text))
+`
+
+// The trigger that keeps revisions in a row sees what another has committed since this statement began; whoever comes second waits here
+// and then reads what is newest.
+func (q *Queries) ContextLock(ctx context.Context, purpose int32, orgID string) error {
+	_, err := q.db.Exec(ctx, contextLock, purpose, orgID)
+	return err
+}
+
 const contextRevision = `-- name: ContextRevision :one
 SELECT revision, text, how, actor_kind, actor_id, actor_name, saved_at FROM context_revisions
 WHERE org_id = $1 AND revision = $2

@@ -113,7 +113,7 @@ func (c *check) text(data []byte) {
 // texts refuses the same in what the file means: "\u200b" is as invisible as the character itself.
 func (c *check) texts() {
 	for _, t := range c.index.texts {
-		c.seen(t.line, strings.NewReplacer("\r\n", " ", "\n", " ").Replace(t.text))
+		c.seen(t.line, strings.ReplaceAll(strings.ReplaceAll(t.text, "\r\n", " "), "\n", " "))
 		c.secretIn(t.text, t.line)
 	}
 	for _, k := range c.index.keys {

@@ -70,7 +70,7 @@ func (c Changes) Words() []string {
 // Diff says how b differs from a.
 func Diff(a, b Release) Changes {
 	c := Changes{From: a.digest, To: b.digest}
-	for _, m := range b.manifests {
+	for _, m := range b.all().manifests {
 		old, was := a.Manifest(m.Key)
 		if !was {
 			c.Added = append(c.Added, Named{m.Key, m.Name})
@@ -80,7 +80,7 @@ func Diff(a, b Release) Changes {
 			c.Changed = append(c.Changed, Change{m.Key, m.Name, lines})
 		}
 	}
-	for _, m := range a.manifests {
+	for _, m := range a.all().manifests {
 		if _, is := b.Manifest(m.Key); !is {
 			c.Removed = append(c.Removed, Named{m.Key, m.Name})
 		}

@@ -18,8 +18,9 @@ type Entry struct {
 
 // List is the release as `catalog list` shows it, sorted by name.
 func (r Release) List() []Entry {
-	out := make([]Entry, 0, len(r.manifests))
-	for _, m := range r.manifests {
+	manifests := r.all().manifests
+	out := make([]Entry, 0, len(manifests))
+	for _, m := range manifests {
 		out = append(out, Entry{Key: m.Key, Name: m.Name, Kind: string(m.Kind), Auth: contracts(m), Category: string(m.Category), Runtime: string(m.Runtime)})
 	}
 	return out

@@ -4,7 +4,6 @@
 package release
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -59,14 +58,11 @@ type Unavailable struct {
 	Why error // a fault.List, as from the check
 }
 
-// Release is one catalog. The zero value holds nothing.
+// Release is one catalog. The zero value holds nothing. Copies share what was parsed.
 type Release struct {
-	digest      Digest
-	files       []File
-	manifests   []manifest.Manifest
-	unavailable []Unavailable
-	byKey       map[string]int
-	index       []indexed
+	digest Digest
+	files  []File
+	shelf  *shelf
 }
 
 // Build reads a catalog folder and checks all of it: every *.toml at its top, and the rules across files. The error is a fault.List
@@ -78,13 +74,22 @@ func Build(files fs.FS, reg registry.Table) (Release, error) {
 	}
 	r := assemble(raw, reg)
 	var list fault.List
-	for _, u := range r.unavailable {
+	for _, u := range r.all().unavailable {
 		list = append(list, faults(u.Why)...)
 	}
 	if list = append(list, acrossFiles(r)...); len(list) > 0 {
 		return Release{}, list
 	}
 	return r, nil
+}
+
+// Carried is the digest of a catalog folder, without a check of what its files say.
+func Carried(files fs.FS) (Digest, error) {
+	raw, err := read(files)
+	if err != nil {
+		return "", err
+	}
+	return DigestOf(raw), nil
 }
 
 // Load reads a stored release back. Files that no longer have the digest are refused: somebody changed what is immutable. A
@@ -106,22 +111,13 @@ func (r Release) Digest() Digest { return r.digest }
 func (r Release) Files() []File { return slices.Clone(r.files) }
 
 // Manifests are the available manifests, sorted by name as people read it.
-func (r Release) Manifests() []manifest.Manifest { return slices.Clone(r.manifests) }
+func (r Release) Manifests() []manifest.Manifest { return slices.Clone(r.all().manifests) }
 
 // Size counts the available manifests.
-func (r Release) Size() int { return len(r.manifests) }
-
-// Manifest finds an available manifest by its key.
-func (r Release) Manifest(key string) (manifest.Manifest, bool) {
-	i, ok := r.byKey[key]
-	if !ok {
-		return manifest.Manifest{}, false
-	}
-	return r.manifests[i], true
-}
+func (r Release) Size() int { return len(r.all().manifests) }
 
 // Unavailable lists the manifests of a stored release that this server does not accept, and why.
-func (r Release) Unavailable() []Unavailable { return slices.Clone(r.unavailable) }
+func (r Release) Unavailable() []Unavailable { return slices.Clone(r.all().unavailable) }
 
 // read takes the catalog files out of a folder. Other files (a README, Go source, marks) are none of its business.
 func read(files fs.FS) ([]File, error) {
@@ -168,32 +164,16 @@ func readFile(files fs.FS, name string) (File, error) {
 	return File{Name: name, Data: data}, nil
 }
 
-// assemble parses sorted files, whatever they hold.
+// assemble takes sorted files, whatever they hold.
 func assemble(files []File, reg registry.Table) Release {
-	r := Release{digest: DigestOf(files), files: files, byKey: map[string]int{}}
-	for _, f := range files {
-		m, err := manifest.Parse(f.Name, f.Data, reg)
-		if err != nil {
-			r.unavailable = append(r.unavailable, Unavailable{Key: manifest.KeyOf(f.Name), Why: err})
-			continue
-		}
-		r.manifests = append(r.manifests, m)
-	}
-	slices.SortFunc(r.manifests, func(a, b manifest.Manifest) int {
-		return cmp.Or(strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), strings.Compare(a.Key, b.Key))
-	})
-	for i, m := range r.manifests {
-		r.byKey[m.Key] = i
-	}
-	r.index = indexAll(r.manifests)
-	return r
+	return Release{digest: DigestOf(files), files: files, shelf: newShelf(files, reg)}
 }
 
 // acrossFiles is what no file can be wrong about alone. Two integrations that read alike would let a person connect the wrong one.
 func acrossFiles(r Release) fault.List {
 	var out fault.List
 	names := map[string]string{}
-	for _, m := range r.manifests {
+	for _, m := range r.all().manifests {
 		folded := strings.ToLower(strings.Join(strings.Fields(m.Name), " "))
 		if other, taken := names[folded]; taken {
 			out = append(out, fault.New(fault.Invalid, fault.CodeInvalid, m.Key+".toml: The name “"+m.Name+"” is also that of "+other+".toml.", "Give each integration a name a person can tell apart."))

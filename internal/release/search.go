@@ -47,14 +47,15 @@ const maxWords = 16
 func (r Release) Search(q Query) []manifest.Manifest {
 	wanted := slices.DeleteFunc(wordsOf(q.Text), func(w string) bool { return filler[w] })
 	wanted = wanted[:min(len(wanted), maxWords)]
+	all := r.all()
 	type hit struct{ at, missing, rank int }
 	var hits []hit
 	fewest := len(wanted)
-	for i, m := range r.manifests {
+	for i, m := range all.manifests {
 		if !q.allows(m) {
 			continue
 		}
-		missing, rank := r.index[i].rank(wanted)
+		missing, rank := all.index[i].rank(wanted)
 		if len(wanted) > 0 && missing == len(wanted) {
 			continue
 		}
@@ -65,7 +66,7 @@ func (r Release) Search(q Query) []manifest.Manifest {
 	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(a.rank, b.rank) })
 	out := make([]manifest.Manifest, len(hits))
 	for i, h := range hits {
-		out[i] = r.manifests[h.at]
+		out[i] = all.manifests[h.at]
 	}
 	return out
 }
