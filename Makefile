@@ -8,6 +8,8 @@ MAKEFLAGS += --no-print-directory
 
 # The toolchain the release is built with; Go 1.24 and newer fetch it by themselves.
 export GOTOOLCHAIN := go1.27.3
+# Without the folder's name in them, what was compiled in one checkout serves the next.
+export GOFLAGS += -trimpath
 
 # The tools live in a module of their own, so that their two hundred dependencies are none of the server's.
 tool = CGO_ENABLED=0 go tool -modfile=tools.mod $(1)
@@ -28,7 +30,7 @@ run: node_modules/.run ## start everything: PostgreSQL, the server and the sandb
 build: ## the two programs of a release: bin/countersign, and bin/countersign-agent for the agent's image
 	@scripts/need go
 	@go build -o bin/countersign ./cmd/countersign
-	@CGO_ENABLED=0 go build -trimpath -o bin/countersign-agent ./cmd/countersign-agent
+	@CGO_ENABLED=0 go build -o bin/countersign-agent ./cmd/countersign-agent
 
 .PHONY: dev
 dev: node_modules/.run ## the same, rebuilt and reloaded whenever a view or a Go file changes

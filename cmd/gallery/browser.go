@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"countersign/internal/checkout"
+
 	"github.com/playwright-community/playwright-go"
 )
 
@@ -22,24 +24,6 @@ type browser struct {
 	playwright.Browser
 	driver *playwright.Playwright
 	dir    string
-}
-
-// repoRoot is the nearest folder above with a go.mod: tests run in their package's folder.
-func repoRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", errors.New("no go.mod above the working directory: run this inside the repository")
-		}
-		dir = up
-	}
 }
 
 // chromiumPath is $CHROMIUM, or the first known name on the PATH.
@@ -59,7 +43,7 @@ func chromiumPath() (string, error) {
 // openBrowser starts Chromium through the driver in node_modules. The driver folder the library wants (a node and a package
 // beside each other) is made of two links; nothing is downloaded.
 func openBrowser() (_ *browser, err error) {
-	root, err := repoRoot()
+	root, err := checkout.Root()
 	if err != nil {
 		return nil, err
 	}

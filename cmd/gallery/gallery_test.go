@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"countersign/internal/checkout"
+
 	"github.com/playwright-community/playwright-go"
 )
 
@@ -48,7 +50,7 @@ func openLook(t *testing.T) *look {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := repoRoot()
+	root, err := checkout.Root()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,16 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"countersign/db/embedded"
+	"countersign/internal/checkout"
 )
 
 // SharedEnv names the file that holds the Access of a cluster several test binaries share, as JSON.
@@ -66,7 +65,7 @@ func StartThrowaway(ctx context.Context, place string) (*embedded.Cluster, error
 	if err := os.WriteFile(filepath.Join(dir, ownerFile), fmt.Appendf(nil, "%d", os.Getpid()), 0o600); err != nil {
 		return nil, err
 	}
-	root, err := moduleRoot()
+	root, err := checkout.Root()
 	if err != nil {
 		return nil, err
 	}
@@ -118,24 +117,5 @@ func sweep(temporary string) {
 			continue
 		}
 		_ = os.RemoveAll(dir)
-	}
-}
-
-// moduleRoot is the folder with go.mod above the working directory, which for a test is its package's folder.
-func moduleRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		_, err := os.Stat(filepath.Join(dir, "go.mod"))
-		if err == nil {
-			return dir, nil
-		}
-		parent := filepath.Dir(dir)
-		if !errors.Is(err, fs.ErrNotExist) || parent == dir || strings.TrimSpace(parent) == "" {
-			return "", errors.New("no go.mod above the working directory")
-		}
-		dir = parent
 	}
 }

@@ -19,6 +19,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"countersign/internal/checkout"
 )
 
 // The login of the server.
@@ -62,9 +64,11 @@ func StringOf(password string) string {
 // the one that builds.
 func built(t testing.TB) string {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	module := filepath.Join(filepath.Dir(filepath.Dir(here)), "ferret")
-	root := filepath.Join(module, "..", "..", "..", "..", "..")
+	root, err := checkout.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	module := filepath.Join(root, "internal", "provider", "direct", "mongodb", "ferret")
 	digest := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
 		content, err := os.ReadFile(filepath.Join(module, name))
@@ -96,7 +100,7 @@ func built(t testing.TB) string {
 	defer cancel()
 	// Without SQLite, which alone takes longer to compile than the rest together.
 	build := exec.CommandContext(ctx, "go", "build", "-tags", "ferretdb_no_sqlite", "-o", out+".new", ".")
-	build.Dir, build.Env = module, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
+	build.Dir, build.Env = module, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly -trimpath")
 	if said, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("FerretDB does not build: %v\n%s", err, said)
 	}
