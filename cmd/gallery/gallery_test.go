@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"countersign/internal/checkout"
-
 	"github.com/playwright-community/playwright-go"
+
+	"countersign/internal/checkout"
 )
 
 // problems is what axe-core found: rule, how bad, and where.
