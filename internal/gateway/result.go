@@ -11,6 +11,7 @@ import (
 	"countersign/internal/audit"
 	"countersign/internal/capability"
 	"countersign/internal/fault"
+	"countersign/internal/unseen"
 )
 
 // result is an MCP tool result of ours.
@@ -89,7 +90,7 @@ func clip(name string) string {
 // visible drops what is no character of a line.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
-		if !printable(string(r)) {
+		if unseen.Is(r) {
 			return -1
 		}
 		return r

@@ -2,13 +2,13 @@ package gateway
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"countersign/internal/capability"
 	"countersign/internal/connector"
 	"countersign/internal/fault"
 	"countersign/internal/policy"
+	"countersign/internal/unseen"
 )
 
 // target is the tool a call names: one connection of the run and the upstream's own name.
@@ -122,6 +122,4 @@ func (t target) samePin() bool {
 	return t.minted.Digest == t.now.Digest && t.minted.Recipe == t.now.Recipe && t.minted.Digest != ""
 }
 
-func printable(s string) bool {
-	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' })
-}
+func printable(s string) bool { return utf8.ValidString(s) && !strings.ContainsFunc(s, unseen.Is) }

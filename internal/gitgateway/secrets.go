@@ -3,6 +3,7 @@ package gitgateway
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"countersign/internal/secret"
 )
@@ -13,42 +14,47 @@ type secretRule struct {
 	form *regexp.Regexp
 }
 
-var secretRules = []secretRule{
-	{"a private key", regexp.MustCompile(`-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----`)},
-	{"a GitHub token", regexp.MustCompile(`\b(?:gh[pousr]_[0-9A-Za-z]{36,}|github_pat_[0-9A-Za-z_]{22,})`)},
-	{"a GitLab token", regexp.MustCompile(`\bgl(?:pat|ptt|rt|soat|cbt|dt)-[0-9A-Za-z_-]{20,}`)},
-	{"an AWS access key", regexp.MustCompile(`\b(?:AKIA|ASIA|ABIA|ACCA)[2-7A-Z]{16}\b`)},
-	{"a Google API key", regexp.MustCompile(`\bAIza[0-9A-Za-z_-]{35}`)},
-	{"a Google OAuth secret", regexp.MustCompile(`\bGOCSPX-[0-9A-Za-z_-]{28}|\bya29\.[0-9A-Za-z_-]{20,}`)},
-	{"a Slack token", regexp.MustCompile(`\bxox[abeoprs]-[0-9A-Za-z-]{10,}|https://hooks\.slack\.com/services/[0-9A-Za-z/]{40,}`)},
-	{"a Stripe key", regexp.MustCompile(`\b[rs]k_(?:live|test)_[0-9A-Za-z]{16,}`)},
-	{"an OpenAI key", regexp.MustCompile(`\bsk-(?:proj-|svcacct-|admin-)?[0-9A-Za-z_-]{32,}`)},
-	{"an Anthropic key", regexp.MustCompile(`\bsk-ant-[0-9A-Za-z_-]{32,}`)},
-	{"an npm token", regexp.MustCompile(`\bnpm_[0-9A-Za-z]{36}\b`)},
-	{"a PyPI token", regexp.MustCompile(`\bpypi-AgE[0-9A-Za-z_-]{50,}`)},
-	{"a SendGrid key", regexp.MustCompile(`\bSG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}`)},
-	{"a Twilio key", regexp.MustCompile(`\bSK[0-9a-f]{32}\b`)},
-	{"a DigitalOcean token", regexp.MustCompile(`\bdo[opr]_v1_[0-9a-f]{64}\b`)},
-	{"a Shopify token", regexp.MustCompile(`\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}\b`)},
-	{"a Hugging Face token", regexp.MustCompile(`\bhf_[0-9A-Za-z]{34,}`)},
-	{"a signed token (JWT)", regexp.MustCompile(`\beyJ[0-9A-Za-z_-]{16,}\.eyJ[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}`)},
-	{"a password in an address", regexp.MustCompile(`\b[a-z][a-z0-9+.-]*://[^/\s:@"'<>{}$]+:[^/\s:@"'<>{}$]{6,}@[0-9A-Za-z.-]+`)},
-}
+// secretRules are compiled when the first push is shown: they are a tenth of what a server at rest would hold.
+var secretRules = sync.OnceValue(func() []secretRule {
+	return []secretRule{
+		{"a private key", regexp.MustCompile(`-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----`)},
+		{"a GitHub token", regexp.MustCompile(`\b(?:gh[pousr]_[0-9A-Za-z]{36,}|github_pat_[0-9A-Za-z_]{22,})`)},
+		{"a GitLab token", regexp.MustCompile(`\bgl(?:pat|ptt|rt|soat|cbt|dt)-[0-9A-Za-z_-]{20,}`)},
+		{"an AWS access key", regexp.MustCompile(`\b(?:AKIA|ASIA|ABIA|ACCA)[2-7A-Z]{16}\b`)},
+		{"a Google API key", regexp.MustCompile(`\bAIza[0-9A-Za-z_-]{35}`)},
+		{"a Google OAuth secret", regexp.MustCompile(`\bGOCSPX-[0-9A-Za-z_-]{28}|\bya29\.[0-9A-Za-z_-]{20,}`)},
+		{"a Slack token", regexp.MustCompile(`\bxox[abeoprs]-[0-9A-Za-z-]{10,}|https://hooks\.slack\.com/services/[0-9A-Za-z/]{40,}`)},
+		{"a Stripe key", regexp.MustCompile(`\b[rs]k_(?:live|test)_[0-9A-Za-z]{16,}`)},
+		{"an OpenAI key", regexp.MustCompile(`\bsk-(?:proj-|svcacct-|admin-)?[0-9A-Za-z_-]{32,}`)},
+		{"an Anthropic key", regexp.MustCompile(`\bsk-ant-[0-9A-Za-z_-]{32,}`)},
+		{"an npm token", regexp.MustCompile(`\bnpm_[0-9A-Za-z]{36}\b`)},
+		{"a PyPI token", regexp.MustCompile(`\bpypi-AgE[0-9A-Za-z_-]{50,}`)},
+		{"a SendGrid key", regexp.MustCompile(`\bSG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}`)},
+		{"a Twilio key", regexp.MustCompile(`\bSK[0-9a-f]{32}\b`)},
+		{"a DigitalOcean token", regexp.MustCompile(`\bdo[opr]_v1_[0-9a-f]{64}\b`)},
+		{"a Shopify token", regexp.MustCompile(`\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}\b`)},
+		{"a Hugging Face token", regexp.MustCompile(`\bhf_[0-9A-Za-z]{34,}`)},
+		{"a signed token (JWT)", regexp.MustCompile(`\beyJ[0-9A-Za-z_-]{16,}\.eyJ[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}`)},
+		{"a password in an address", regexp.MustCompile(`\b[a-z][a-z0-9+.-]*://[^/\s:@"'<>{}$]+:[^/\s:@"'<>{}$]{6,}@[0-9A-Za-z.-]+`)},
+	}
+})
 
 // assigned is a value that somebody called secret. Its form is nobody's, so it must look random too.
-var assigned = regexp.MustCompile(`(?i)(?:api[_-]?key|secret|token|passw(?:or)?d|credential)[a-z0-9_-]{0,20}["']?\s*(?:=|:|:=|=>)\s*["']([0-9A-Za-z+/_.=-]{20,200})["']`)
+var assigned = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?:api[_-]?key|secret|token|passw(?:or)?d|credential)[a-z0-9_-]{0,20}["']?\s*(?:=|:|:=|=>)\s*["']([0-9A-Za-z+/_.=-]{20,200})["']`)
+})
 
 // SecretIn names what a line seems to hold; empty where nothing looks like a secret. The secret itself is never repeated.
 func SecretIn(line string) string {
 	if len(line) > 16<<10 {
 		line = line[:16<<10]
 	}
-	for _, r := range secretRules {
+	for _, r := range secretRules() {
 		if r.form.MatchString(line) {
 			return r.name
 		}
 	}
-	if m := assigned.FindStringSubmatch(line); m != nil && random(m[1]) {
+	if m := assigned().FindStringSubmatch(line); m != nil && random(m[1]) {
 		return "a value that is called a secret"
 	}
 	return ""

@@ -3,8 +3,9 @@ package gitgateway
 import (
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"countersign/internal/unseen"
 )
 
 // Visible makes what a stranger wrote into one line of text that shows what it holds: control, format and other invisible characters
@@ -26,7 +27,7 @@ func Visible(s string) string {
 		switch {
 		case r == utf8.RuneError && n == 1:
 			out.WriteString(`\x` + hex2(s[0]))
-		case hidden(r):
+		case r != '\t' && unseen.Is(r):
 			out.WriteString("‹U+" + strings.ToUpper(pad4(strconv.FormatInt(int64(r), 16))) + "›")
 		default:
 			out.WriteString(s[:n])
@@ -34,12 +35,6 @@ func Visible(s string) string {
 		s = s[n:]
 	}
 	return out.String()
-}
-
-// hidden are characters that a reader does not see, or that change what a reader sees of others.
-func hidden(r rune) bool {
-	return r != '\t' && (unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp) ||
-		r >= 0xFE00 && r <= 0xFE0F || r >= 0xE0100 && r <= 0xE01EF)
 }
 
 func hex2(b byte) string {

@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"countersign/internal/credential"
@@ -15,6 +14,7 @@ import (
 	"countersign/internal/manifest"
 	"countersign/internal/registry"
 	"countersign/internal/secret"
+	"countersign/internal/unseen"
 )
 
 // Setup is what a person fills in to install a connection, as the form posted it.
@@ -175,17 +175,13 @@ func checkSettings(m manifest.Manifest, settings map[string]string) (map[string]
 	return kept, faults.Err()
 }
 
+// checkName refuses what makes one name look like another's: it stands on approval pages and in titles, where nothing can mark it.
 func checkName(name, otherwise string) (string, error) {
 	if name = strings.TrimSpace(name); name == "" {
 		return otherwise, nil
 	}
-	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > 80 || strings.ContainsFunc(name, hidden) {
+	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > 80 || strings.ContainsFunc(name, unseen.Is) {
 		return "", fault.Field("name", "A name is one line of at most 80 characters, all of them visible.")
 	}
 	return name, nil
-}
-
-// hidden characters make one name look like another's: it stands on approval pages and in titles, where nothing can mark them.
-func hidden(r rune) bool {
-	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == 0x2028 || r == 0x2029
 }

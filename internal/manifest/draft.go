@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"countersign/internal/fault"
+	"countersign/internal/unseen"
 )
 
 // maxEntry bounds an entry of an MCP registry.
@@ -24,7 +25,7 @@ type published struct {
 	Remotes     []json.RawMessage `json:"remotes"`
 }
 
-var publishedName = regexp.MustCompile(`^[A-Za-z0-9.-]{1,100}/[A-Za-z0-9._-]{1,100}$`)
+var publishedName = regexp.MustCompile(`^[A-Za-z0-9.-]+/[A-Za-z0-9._-]+$`) // at most 200 bytes
 
 // Draft makes the beginning of a catalog file from an entry of an MCP registry, for a person to review. It takes over words alone, and the
 // check refuses it until that person has decided what only a person can: the runtime, the kind and why, the way to authenticate, and what
@@ -38,7 +39,7 @@ func Draft(entry []byte) ([]byte, error) {
 		entry = *wrapped.Server
 	}
 	var p published
-	if err := json.Unmarshal(entry, &p); err != nil || !publishedName.MatchString(p.Name) {
+	if err := json.Unmarshal(entry, &p); err != nil || len(p.Name) > 200 || !publishedName.MatchString(p.Name) {
 		return nil, fault.New(fault.Invalid, fault.CodeInvalid, "This is not an entry of an MCP registry: it has no name like io.github.owner/server.", "Name the server.json of one server.").Wrap(err)
 	}
 	key := draftKey(p.Name)
@@ -76,7 +77,7 @@ func draftKey(name string) string {
 // shownPlain is one line of somebody else's text that shows everything it holds, without addresses: nobody should follow one from a draft.
 func shownPlain(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) || r == unicode.ReplacementChar {
+		if unseen.Is(r) || r == unicode.ReplacementChar {
 			return ' '
 		}
 		return r

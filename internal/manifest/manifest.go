@@ -7,10 +7,12 @@ package manifest
 import (
 	"encoding/json"
 	"regexp"
+	"strings"
 
 	"countersign/internal/fault"
 	"countersign/internal/policy"
 	"countersign/internal/registry"
+	"countersign/internal/unseen"
 )
 
 // Manifest is one catalog file that passed every rule. The toml names are the file's fields; the json ones what stores and lists use.
@@ -223,7 +225,7 @@ func judge(name, label, pattern string, required bool, value string) error {
 		return nil
 	case len(value) > 4096:
 		return fault.Field(name, "“"+label+"” is longer than 4,096 bytes.")
-	case hiddenIn(value) >= 0:
+	case strings.ContainsFunc(value, unseen.Is):
 		return fault.Field(name, "“"+label+"” holds a line break or an invisible character; copy it again, alone.")
 	case pattern != "" && !regexp.MustCompile(`^(?:`+pattern+`)$`).MatchString(value):
 		return fault.Field(name, "“"+label+"” does not look right; the hint below the field says what it looks like.")

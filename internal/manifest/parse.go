@@ -14,6 +14,7 @@ import (
 
 	"countersign/internal/fault"
 	"countersign/internal/registry"
+	"countersign/internal/unseen"
 )
 
 // MaxSize bounds one file, in bytes. The largest real one is a tenth of it.
@@ -124,7 +125,7 @@ func (c *check) texts() {
 
 func (c *check) seen(line int, text string) {
 	text = strings.ReplaceAll(text, "\t", " ")
-	if at := hiddenIn(text); at >= 0 {
+	if at := strings.IndexFunc(text, unseen.Is); at >= 0 {
 		r, _ := utf8.DecodeRuneInString(text[at:])
 		c.row(line, "", fmt.Sprintf("The line holds the invisible character U+%04X, so a reviewer would not read what the server reads.", r), "Remove it.")
 	}

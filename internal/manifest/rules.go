@@ -287,7 +287,7 @@ func grantRule(c *check) {
 		c.line(p+".why", g.Why, 10, 300)
 		for j, s := range g.Scopes {
 			c.line(fmt.Sprintf("%s.scopes[%d]", p, j), s, 1, 200)
-			if _, ok := c.m.Contract(OAuth2); ok && !scopeShape.MatchString(s) {
+			if _, ok := c.m.Contract(OAuth2); ok && !isScope(s) {
 				c.at(fmt.Sprintf("%s.scopes[%d]", p, j), "“"+s+"” is no scope.", "Write one scope an entry, as the vendor spells it.")
 			}
 		}

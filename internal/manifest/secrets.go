@@ -80,14 +80,3 @@ func longestWord(text string) (longest int) {
 	}
 	return longest
 }
-
-// hiddenIn is the offset of the first character a reviewer cannot see as it is: controls, bidirectional overrides, zero-width and
-// tag characters (the "Trojan Source" attack). −1 when there is none.
-func hiddenIn(s string) int {
-	return strings.IndexFunc(s, func(r rune) bool {
-		if r >= ' ' && r <= '~' {
-			return false // nearly all of a catalog
-		}
-		return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp) || r >= 0xFE00 && r <= 0xFE0F || r >= 0xE0100 && r <= 0xE01EF
-	})
-}

@@ -12,9 +12,12 @@ import (
 )
 
 var (
-	toolShape     = regexp.MustCompile(`^[A-Za-z0-9_./-]{1,128}$`)
+	toolShape     = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
 	currencyShape = regexp.MustCompile(`^[A-Z]{3}$`)
 )
+
+// longestTool is in bytes: what the protocol's documents call the most a name should have.
+const longestTool = 128
 
 func toolRules(c *check) {
 	if len(c.m.Tools) > 500 {
@@ -22,7 +25,7 @@ func toolRules(c *check) {
 	}
 	for _, t := range c.m.Tools {
 		p := toolPath(t.Name)
-		if !toolShape.MatchString(t.Name) {
+		if len(t.Name) > longestTool || !toolShape.MatchString(t.Name) {
 			c.at(p, "“"+t.Name+"” cannot be the name of a tool.", "Use the name exactly as the service lists it: letters, digits, _ . / and -.")
 		}
 		c.review(p, t)

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"countersign/internal/unseen"
 )
 
 var bare = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
@@ -69,7 +71,7 @@ func writeRune(b *strings.Builder, r rune) {
 		b.WriteString(`\r`)
 	case r > 0xffff && !unicode.IsPrint(r):
 		fmt.Fprintf(b, `\U%08X`, r)
-	case r == ' ' || unicode.IsPrint(r) || companion(r):
+	case r == ' ' || unicode.IsPrint(r) || unseen.Companion(r):
 		b.WriteRune(r)
 	default:
 		fmt.Fprintf(b, `\u%04X`, r)

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2"
 
 	"countersign/internal/fault"
+	"countersign/internal/unseen"
 )
 
 // Finding is something to say about one line of a document. Line 0 is the document itself.
@@ -88,7 +88,7 @@ func readable(text string) Findings {
 		if !utf8.ValidString(line) {
 			return Findings{{i + 1, "The line is not UTF-8. Save the file as UTF-8."}}
 		}
-		if r, hidden := hiddenIn(strings.ReplaceAll(line, "\t", " ")); hidden {
+		if r, hidden := unseen.InProse(strings.ReplaceAll(line, "\t", " ")); hidden {
 			return Findings{{i + 1, invisible(r)}}
 		}
 	}
@@ -98,28 +98,6 @@ func readable(text string) Findings {
 func invisible(r rune) string {
 	return fmt.Sprintf("There is an invisible character, U+%04X: people would not read what agents read. Remove it.", r)
 }
-
-// hiddenIn finds a character that people do not see. A joiner or a selector beside a visible character belongs to its script or picture;
-// a run of them carries words of its own.
-func hiddenIn(s string) (rune, bool) {
-	run := 0
-	for i, r := range s {
-		if companion(r) {
-			if run++; run > 2 || i == 0 {
-				return r, true
-			}
-			continue
-		}
-		run = 0
-		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp) || r >= 0xFE00 && r <= 0xFE0E || r >= 0xE0100 && r <= 0xE01EF {
-			return r, true
-		}
-	}
-	return 0, false
-}
-
-// companion is a character that does not show but shapes the one before it.
-func companion(r rune) bool { return r == '\u200c' || r == '\u200d' || r == '\ufe0f' }
 
 func syntax(err error) Finding {
 	var bad *toml.DecodeError

@@ -9,6 +9,7 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 
 	"countersign/internal/connector"
+	"countersign/internal/unseen"
 )
 
 // reading walks through an outline and holds it to the schema.
@@ -184,7 +185,7 @@ func (r *reading) key(s string, line int) bool {
 }
 
 func (r *reading) name(s, noun string, line int) bool {
-	switch _, hidden := hiddenIn(s); {
+	switch _, hidden := unseen.InProse(s); {
 	case hidden || strings.TrimSpace(s) != s || s == "":
 		r.once(line, "The name of a %s is visible text without blanks around it.", noun)
 	case len(s) > MaxName:
@@ -325,7 +326,7 @@ func (r *reading) words(l leaf, what string) string {
 }
 
 func (r *reading) prose(s string, line int, what string) string {
-	hidden, bad := hiddenIn(strings.NewReplacer("\n", " ", "\t", " ").Replace(s))
+	hidden, bad := unseen.InProse(strings.NewReplacer("\n", " ", "\t", " ").Replace(s))
 	switch {
 	case strings.TrimSpace(s) == "":
 		r.at(line, "%s is empty. Write it, or leave it out.", what)

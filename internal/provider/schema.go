@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode"
+
+	"countersign/internal/unseen"
 )
 
 // schemaProblem looks for what no client could work with. Whether arguments fit the schema is checked where they are validated.
@@ -27,7 +29,7 @@ func schemaProblem(schema json.RawMessage) string {
 // Printable drops control, format and other invisible characters: with them two names can look the same.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar {
+		if unseen.Is(r) || r == unicode.ReplacementChar {
 			return -1
 		}
 		return r

@@ -3,6 +3,8 @@ package ui
 import (
 	"fmt"
 	"unicode"
+
+	"countersign/internal/unseen"
 )
 
 // suspicion says why a character is not passed through as it is.
@@ -45,12 +47,6 @@ var signs = map[rune]string{
 // overlays are combining marks that draw over the letter before them: with them a sentence can look struck out, or be covered.
 var overlays = &unicode.RangeTable{R16: []unicode.Range16{{Lo: 0x0334, Hi: 0x0338, Stride: 1}, {Lo: 0x0488, Hi: 0x0489, Stride: 1}, {Lo: 0x20d2, Hi: 0x20e5, Stride: 1}, {Lo: 0x20e6, Hi: 0x20ef, Stride: 1}}, LatinOffset: 0}
 
-// selectors carry no meaning here but can carry one hidden byte each.
-var selectors = &unicode.RangeTable{
-	R16: []unicode.Range16{{Lo: 0x180b, Hi: 0x180d, Stride: 1}, {Lo: 0x180f, Hi: 0x180f, Stride: 1}, {Lo: 0xfe00, Hi: 0xfe0f, Stride: 1}},
-	R32: []unicode.Range32{{Lo: 0xe0100, Hi: 0xe01ef, Stride: 1}},
-}
-
 // judge looks at one character alone. Tab, line feed and carriage return before a line feed are handled by the caller.
 func judge(r rune) (suspicion, string) {
 	if name, ok := wellKnown[r]; ok {
@@ -68,7 +64,7 @@ func judge(r rune) (suspicion, string) {
 		return hides, "control character"
 	case unicode.Is(unicode.Co, r):
 		return hides, "private use"
-	case unicode.Is(selectors, r):
+	case unseen.Selector(r):
 		return hides, "variation selector"
 	case unicode.Is(unicode.Cf, r):
 		return hides, "format character"

@@ -6,12 +6,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"countersign/internal/gitgateway"
+	"countersign/internal/unseen"
 )
 
 // Form is what an agent asks.
@@ -118,18 +118,17 @@ func (f Field) check() string {
 
 // words judges a text that a person reads: there, bounded, and without characters that hide others.
 func words(what, text string, most int) string {
+	_, hidden := unseen.InProse(strings.ReplaceAll(text, "\n", " "))
 	switch {
 	case strings.TrimSpace(text) == "":
 		return what + " is empty."
 	case utf8.RuneCountInString(text) > most:
 		return fmt.Sprintf("%s is longer than %d characters.", what, most)
-	case !utf8.ValidString(text) || strings.ContainsFunc(text, unseen):
+	case !utf8.ValidString(text) || hidden:
 		return what + " holds characters that cannot be seen."
 	}
 	return ""
 }
-
-func unseen(r rune) bool { return r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) }
 
 // secretWords are what secrets are called. They are looked for in whatever of a form says what is wanted; a question about tokens that wants
 // none is refused as well, which costs a sentence and no secret.
@@ -223,7 +222,7 @@ func clip(s string) string {
 		s = string(r[:most]) + "…"
 	}
 	return strings.Map(func(r rune) rune {
-		if unseen(r) {
+		if r != '\n' && unseen.Is(r) {
 			return '?'
 		}
 		return r

@@ -51,12 +51,15 @@ func argumentFault(err error) error {
 // lacksScope reports whether the service says that the credential is valid but not enough (RFC 6750).
 func (a answer) lacksScope() bool { return strings.Contains(a.challenge, "insufficient_scope") }
 
-var challengedScope = regexp.MustCompile(`(?i)\bscope\s*=\s*"([\x21\x23-\x5b\x5d-\x7e ]{1,1000})"`)
+var challengedScope = regexp.MustCompile(`(?i)\bscope\s*=\s*"([\x21\x23-\x5b\x5d-\x7e ]+)"`)
+
+// longestScopes bounds what is read of a challenge; all the scopes of the largest vendors are a tenth of it.
+const longestScopes = 1000
 
 // scopes are those the service says it wants.
 func (a answer) scopes() []string {
 	m := challengedScope.FindStringSubmatch(a.challenge)
-	if m == nil {
+	if m == nil || len(m[1]) > longestScopes {
 		return nil
 	}
 	return strings.Fields(m[1])
