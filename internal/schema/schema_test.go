@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -165,18 +164,14 @@ func TestHostileWorkIsBounded(t *testing.T) {
 		"a huge exponent":            {`{"properties":{"a":{"minimum":1}}}`, `{"a":1e999999999}`},
 		"a huge integer":             {`{"properties":{"a":{"type":"integer"}}}`, `{"a":1e-999999999}`},
 	}
-	for name, tt := range tests {
+	for name, tt := range tests { // without its bound, none of them would end within a day
 		s, err := Compile([]byte(tt[0]))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		began := time.Now()
 		if err := s.Check([]byte(tt[1])); !fault.Is(err, fault.InvalidArguments) {
 			t.Errorf("%s: %v", name, err)
-		}
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("%s took %v", name, took)
 		}
 	}
 }

