@@ -112,3 +112,16 @@ func TestAnUnusableToolSaysWhy(t *testing.T) {
 
 // recipeOne is sha256sum of {"description":"d","inputSchema":{"type":"object"},"name":"a"}.
 const recipeOne = "38946fac1e4488e2b202262ab109b4a9d3334b95a8c556592567243c9e8b679c"
+
+// With an invisible character two names look the same, and a line break makes two lines of one.
+func TestNothingInvisibleIsPrintable(t *testing.T) {
+	t.Parallel()
+	for _, r := range "\x00\x1b\n\u0085\u00ad\u061c\u200b\u202e\u2028\u2029\u2066\ufeff\ufe0f\U000e0041\U000e0100\ue000" {
+		if got := Printable("a" + string(r) + "b"); got != "ab" {
+			t.Errorf("U+%04X stayed: %q", r, got)
+		}
+	}
+	if got := Printable("Zoë – 東京 · 12 €"); got != "Zoë – 東京 · 12 €" {
+		t.Errorf("%q", got)
+	}
+}

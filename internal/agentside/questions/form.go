@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -130,6 +131,36 @@ func words(what, text string, most int) string {
 	return ""
 }
 
+// lookAlikes are letters of other scripts that people read as those below them.
+var lookAlikes = func() map[rune]rune {
+	out := map[rune]rune{}
+	drawn, plain := []rune("аαɑеёεіıιїоοօсςϲрρѕԁкκтτуγвьпνмϻωԝхχ"), []rune("aaaeeeiiiiooocccppsdkkttyybbnvmmwwxx")
+	for n, r := range drawn {
+		out[r] = plain[n]
+	}
+	return out
+}()
+
+// plainly writes a text with the letters that people take its letters for: full-width, mathematical, and of other scripts. It only serves to
+// find words.
+func plainly(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 0xff01 && r <= 0xff5e:
+			return r - 0xfee0
+		case r >= 0x1d400 && r <= 0x1d6a3:
+			n := (r - 0x1d400) % 52
+			return 'a' + n%26
+		case unicode.Is(unicode.Mn, r) || r != '\n' && unseen.Is(r):
+			return -1
+		}
+		if plain, ok := lookAlikes[unicode.ToLower(r)]; ok {
+			return plain
+		}
+		return r
+	}, text)
+}
+
 // secretWords are what secrets are called. They are looked for in whatever of a form says what is wanted; a question about tokens that wants
 // none is refused as well, which costs a sentence and no secret.
 var secretWords = regexp.MustCompile(`(?i)passw(?:or)?d|passphrase|pass[ _-]?code|\bpwd\b|\bpin\b|secret|credential|\b(?:api|access|private|ssh|signing|encryption)[ _-]?key|\btokens?\b|\bPAT\b|\b(?:otp|totp|2fa|mfa)\b|` +
@@ -142,7 +173,7 @@ func (f Form) asksForSecret() string {
 		texts = append(texts, strings.ReplaceAll(field.Name, "_", " "), field.Label, field.Hint)
 	}
 	for _, t := range texts {
-		if secretWords.MatchString(t) {
+		if secretWords.MatchString(t) || secretWords.MatchString(plainly(t)) {
 			return t
 		}
 	}

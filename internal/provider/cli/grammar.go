@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,10 @@ func Word(description string) Value {
 	return Value{direct.Field{Type: "string", Description: description, Pattern: `^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$`}}
 }
 
-// Shaped is a text of a form of its own. The pattern must be anchored.
+// maxValue bounds the bytes of any one value, whatever its own form allows: a kernel starts nothing whose arguments are too long.
+const maxValue = 4 << 10
+
+// Shaped is a text of a form of its own. The pattern must be anchored at both ends, in each of its alternatives.
 func Shaped(description, pattern string) Value {
 	return Value{direct.Field{Type: "string", Description: description, Pattern: pattern}}
 }
@@ -95,6 +99,8 @@ func (v Value) unfit(s string) string {
 	switch {
 	case s == "" || !utf8.ValidString(s):
 		return "is empty or no text"
+	case len(s) > maxValue:
+		return "is too long"
 	case provider.Printable(s) != s:
 		return "holds a line break, or a control or invisible character"
 	case strings.HasPrefix(s, "-") || strings.HasPrefix(s, "@"):
@@ -113,6 +119,15 @@ func (v Value) unfit(s string) string {
 
 func unfit(name, why string) error {
 	return fault.New(fault.Invalid, fault.InvalidArguments, "The argument “"+name+"” "+why+".", "Correct it; the tool's schema says what may stand there.")
+}
+
+// anchored reports whether a pattern holds a text from its beginning to its end. ^a|b$ does not: each alternative has one end open.
+func anchored(pattern string) bool {
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil || re.Op != syntax.OpConcat {
+		return false
+	}
+	return re.Sub[0].Op == syntax.OpBeginText && re.Sub[len(re.Sub)-1].Op == syntax.OpEndText
 }
 
 var (
@@ -137,7 +152,7 @@ func (c Command) check() {
 		for _, f := range slices.Concat(i.Flags, i.Operands) {
 			field := f.Value.field
 			closed := field.Type == "boolean" || field.Type == "integer" || len(field.Enum) > 0 || field.MaxLength > 0 ||
-				strings.HasPrefix(field.Pattern, "^") && strings.HasSuffix(field.Pattern, "$") && !regexp.MustCompile(field.Pattern).MatchString("-x")
+				anchored(field.Pattern) && !regexp.MustCompile(field.Pattern).MatchString("-x")
 			if !closed {
 				bad(f.Argument + " is not bounded")
 			}

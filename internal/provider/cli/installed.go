@@ -139,9 +139,15 @@ func open(modules, dir string) (i installed, err error) {
 func (i installed) take(into string, prints map[string]print) (string, error) {
 	sum, size := sha256.New(), int64(0)
 	err := filepath.WalkDir(i.dir, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
+		}
+		if prints != nil { // of folders as well: a file more is noticed by the folder it is in
+			if prints[path], err = printOf(path); err != nil {
+				return err
+			}
+		}
+		switch {
 		case d.IsDir() && d.Name() == "node_modules" && path != i.dir:
 			return filepath.SkipDir
 		case d.IsDir():
@@ -152,11 +158,6 @@ func (i installed) take(into string, prints map[string]print) (string, error) {
 		name, err := filepath.Rel(i.dir, path)
 		if err != nil {
 			return err
-		}
-		if prints != nil {
-			if prints[path], err = printOf(path); err != nil {
-				return err
-			}
 		}
 		to := ""
 		if into != "" {

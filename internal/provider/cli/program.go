@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -44,13 +45,14 @@ type loaded struct {
 	readable []string
 	memory   uint64
 	copied   string           // the private copy; empty where there is none
-	prints   map[string]print // of the files it was made from
+	prints   map[string]print // of the files it was made from, and of those of the copy
 }
 
-// print tells whether a file was touched since it was read.
+// print tells whether a file was touched since it was read: touched is the kernel's own time of the last change, which nobody can set back.
 type print struct {
-	size, changed int64
-	mode          os.FileMode
+	size, changed, touched int64
+	inode                  uint64
+	mode                   os.FileMode
 }
 
 // programs keeps the loaded program and loads it again when a file of it was touched.
@@ -103,7 +105,8 @@ func printOf(path string) (print, error) {
 	if err != nil {
 		return print{}, err
 	}
-	return print{info.Size(), info.ModTime().UnixNano(), info.Mode()}, nil
+	inode, touched := touchOf(info)
+	return print{info.Size(), info.ModTime().UnixNano(), touched, inode, info.Mode()}, nil
 }
 
 func (p Program) open(at string) (*loaded, error) {
@@ -179,8 +182,21 @@ func (p Program) script(at string) (*loaded, error) {
 			return nil, p.altered(i.Name)
 		}
 	}
+	if err := l.watch(into); err != nil {
+		return nil, p.missing("The private copy of "+s.Package+" cannot be read.", err)
+	}
 	l.args = []string{"node", filepath.Join(modules, filepath.FromSlash(s.Package), filepath.FromSlash(s.Entry))}
 	return l, nil
+}
+
+// watch has the private copy made anew once anything in it is touched: it lies where temporary files do, which somebody may tidy up.
+func (l *loaded) watch(copied string) error {
+	return filepath.WalkDir(copied, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil {
+			l.prints[path], err = printOf(path)
+		}
+		return err
+	})
 }
 
 func (s Script) known() map[string]string {

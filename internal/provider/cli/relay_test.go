@@ -142,6 +142,7 @@ func TestAnOpenGrammarIsRefused(t *testing.T) {
 		"a write that asks nothing":  {Tool: "x", Words: []string{"x"}, Effect: policy.Consequential, Asks: []string{"GET /x"}},
 		"a word that is a flag":      {Tool: "x", Words: []string{"--x"}, Effect: policy.Read, Asks: []string{"GET /x"}},
 		"a flag without a bound":     {Tool: "x", Words: []string{"x"}, Effect: policy.Read, Asks: []string{"GET /x"}, Flags: []Flag{{Argument: "a", Name: "--a", Value: free}}},
+		"an alternative left open":   {Tool: "x", Words: []string{"x"}, Effect: policy.Read, Asks: []string{"GET /x"}, Flags: []Flag{{Argument: "a", Name: "--a", Value: Shaped("A.", `^a|b$`)}}},
 		"a flag of the caller":       {Tool: "x", Words: []string{"x"}, Effect: policy.Read, Asks: []string{"GET /x"}, Flags: []Flag{{Argument: "a", Name: "--a=", Value: Word("A.")}}},
 		"free text as an operand":    {Tool: "x", Words: []string{"x"}, Effect: policy.Read, Asks: []string{"GET /x"}, Operands: []Flag{{Argument: "a", Value: Line("A.", 9), Required: true}}},
 		"an operand that may be not": {Tool: "x", Words: []string{"x"}, Effect: policy.Read, Asks: []string{"GET /x"}, Operands: []Flag{{Argument: "a", Value: Word("A.")}}},

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -41,4 +42,13 @@ func nodeFile() (*os.File, error) {
 		return nil, err
 	}
 	return os.Open(path)
+}
+
+// touchOf is which file it is, and when it was last written, renamed, linked or given to somebody.
+func touchOf(info os.FileInfo) (inode uint64, at int64) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, 0
+	}
+	return st.Ino, st.Ctim.Nano()
 }

@@ -35,10 +35,11 @@ type Bounds struct {
 	Processes uint64 // threads count
 	Output    int    // bytes of each of the two outputs
 	File      uint64 // bytes of the largest file
+	Home      uint64 // bytes of all files together, where its home is its own
 }
 
 // Usual bounds a vendor's command that makes a few requests and prints what came.
-var Usual = Bounds{Time: 60 * time.Second, Memory: 1 << 30, Processes: 64, Output: 4 << 20, File: 32 << 20}
+var Usual = Bounds{Time: 60 * time.Second, Memory: 1 << 30, Processes: 64, Output: 4 << 20, File: 32 << 20, Home: 64 << 20}
 
 func (b Bounds) filled() Bounds {
 	if b.Time == 0 {
@@ -55,6 +56,9 @@ func (b Bounds) filled() Bounds {
 	}
 	if b.File == 0 {
 		b.File = Usual.File
+	}
+	if b.Home == 0 {
+		b.Home = Usual.Home
 	}
 	return b
 }

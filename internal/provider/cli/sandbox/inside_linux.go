@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"runtime"
@@ -11,6 +12,12 @@ import (
 
 	"golang.org/x/sys/unix"
 )
+
+// unfitCode is how the trial of a box ends where it cannot be alone.
+const unfitCode = 125
+
+// homeFiles is how many files and folders a home can hold.
+const homeFiles = 4096
 
 // The descriptors that the inside is started with.
 const (
@@ -22,12 +29,18 @@ const (
 // happens on the one thread that becomes the program.
 func inside() {
 	runtime.LockOSThread()
+	if len(os.Args) > 1 { // started to see whether it can be alone
+		if separate("/", Usual) != nil {
+			os.Exit(unfitCode)
+		}
+		return
+	}
 	unix.CloseOnExec(lineFD)
 	unix.CloseOnExec(programFD)
 	buffer := make([]byte, 256<<10)
 	n, err := unix.Read(lineFD, buffer)
 	if err != nil || n == 0 {
-		return // started to see whether it can be
+		return // whoever started it is gone
 	}
 	var l letter
 	if err := json.Unmarshal(buffer[:n], &l); err != nil {
@@ -43,9 +56,10 @@ func complain(what string, err error) {
 
 // become does not come back where it could; else it says what it could not.
 func (l letter) become() (string, error) {
+	l.first()
 	if l.Alone {
-		if err := loopbackUp(); err != nil {
-			return "its own network has no loopback", err
+		if err := separate(l.Home, l.Bounds); err != nil {
+			return "it cannot be alone", err
 		}
 	}
 	address, err := l.listen()
@@ -74,6 +88,9 @@ func (l letter) become() (string, error) {
 			return "it would be root", err
 		}
 	}
+	if err := narrow(); err != nil {
+		return "its system calls are not narrowed", err
+	}
 	return "it cannot be executed", execute(programFD, filled(fill, l.Args), filled(fill, l.Env))
 }
 
@@ -100,6 +117,22 @@ func (l letter) listen() (*net.TCPAddr, error) {
 	f.Close()
 	listener.Close()
 	return address, err
+}
+
+// first makes it the first that the kernel ends where memory runs out, before the server. A machine that cannot say so is none the less safe.
+func (l letter) first() { _ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0) }
+
+// separate brings up the network of this process and gives it a home in memory of its own, so that it can fill no disk of the server. It is
+// called in namespaces of its own alone.
+func separate(home string, b Bounds) error {
+	if err := loopbackUp(); err != nil {
+		return err
+	}
+	options := fmt.Sprintf("size=%d,nr_inodes=%d,mode=0700", b.Home, homeFiles)
+	if os.Getuid() == 0 {
+		options += fmt.Sprintf(",uid=%d,gid=%d", nobody, nobody)
+	}
+	return unix.Mount("tmpfs", home, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options)
 }
 
 func loopbackUp() error {

@@ -99,10 +99,10 @@ func attributes(alone bool) *syscall.SysProcAttr {
 	if !alone {
 		return a
 	}
-	a.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+	a.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNS
 	if uid := os.Getuid(); uid != 0 {
 		a.UidMappings, a.GidMappings = only(uid), only(os.Getgid())
-		a.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN} // in its own network, to bring loopback up; given up before the program begins
+		a.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN} // over its own namespaces, for separate; given up before the program begins
 		return a
 	}
 	a.UidMappings, a.GidMappings = append(only(0), only(nobody)...), append(only(0), only(nobody)...)
@@ -114,14 +114,14 @@ func only(id int) []syscall.SysProcIDMap {
 	return []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
 }
 
-// separable reports whether this kernel lets this user make namespaces.
+// separable reports whether this kernel lets this user make namespaces, and do in them what has to be done.
 var separable = sync.OnceValue(func() bool {
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Args, cmd.Env, cmd.Dir = []string{alias}, []string{}, "/"
+	cmd.Args, cmd.Env, cmd.Dir = []string{alias, "trial"}, []string{}, "/"
 	cmd.SysProcAttr = attributes(true)
 	err := cmd.Run()
 	var exit *exec.ExitError
-	return err == nil || errors.As(err, &exit) && exit.ExitCode() == 126 // it began, and had nobody to ask
+	return err == nil || errors.As(err, &exit) && exit.ExitCode() == 126 // it began, and became nothing
 })
 
 // start keeps the starting thread alive for as long as the program: Pdeathsig follows the thread and not the process.

@@ -12,10 +12,12 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,6 +32,8 @@ var deeds = map[string]func(){
 	"outlive":    outlive,
 	"eat":        eat,
 	"fill":       fill,
+	"escape":     escape,
+	"hoard":      hoard,
 	"grandchild": func() { time.Sleep(time.Hour) },
 }
 
@@ -141,6 +145,76 @@ func fill() {
 	signal.Ignore(syscall.SIGXFSZ)
 	n, err := io.CopyN(f, zeros{}, 1<<30)
 	fmt.Println(n, err)
+}
+
+// escape tries the ways out that are neither a file nor TCP, and prints those that are open.
+func escape() {
+	call := func(nr, a, b, c uintptr) error {
+		if _, _, e := unix.RawSyscall(nr, a, b, c); e != 0 {
+			return e
+		}
+		return nil
+	}
+	socket := func(domain, kind int) func() error {
+		return func() error { _, err := unix.Socket(domain, kind, 0); return err }
+	}
+	paired := func() error {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
+		if err != nil {
+			return err
+		}
+		return unix.Sendto(fds[0], []byte("x"), 0, &unix.SockaddrUnix{Name: os.Args[3]})
+	}
+	dialled := func() error { _, err := net.Dial("unix", os.Args[2]); return err }
+	ring := [120]byte{}
+	for name, try := range map[string]func() error{
+		"a socket in the file system": dialled, "a pair turned to a name": paired, "datagrams": socket(unix.AF_INET, unix.SOCK_DGRAM), "packets": socket(unix.AF_PACKET, unix.SOCK_RAW),
+		"netlink": socket(unix.AF_NETLINK, unix.SOCK_RAW), "virtual sockets": socket(unix.AF_VSOCK, unix.SOCK_STREAM),
+		"rights of a namespace":      func() error { return call(unix.SYS_UNSHARE, unix.CLONE_NEWUSER, 0, 0) },
+		"a child with rights":        func() error { return callChild(unix.SYS_CLONE, unix.CLONE_NEWUSER|uintptr(unix.SIGCHLD)) },
+		"a ring":                     func() error { return call(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&ring)), 0) },
+		"the keyring":                func() error { return call(unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, ^uintptr(2), 1) },
+		"a file that is made to run": func() error { return started(filepath.Join(os.Getenv("HOME"), "x")) },
+	} {
+		if err := try(); err == nil {
+			fmt.Println(name)
+		}
+	}
+	fmt.Println("done")
+}
+
+// callChild makes a child that ends at once.
+func callChild(nr, flags uintptr) error {
+	pid, _, e := unix.RawSyscall6(nr, flags, 0, 0, 0, 0, 0)
+	if e != 0 {
+		return e
+	}
+	if pid == 0 {
+		unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+	}
+	return nil
+}
+
+func started(path string) error {
+	raw, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		raw = []byte("#!/bin/sh\n")
+	}
+	if err := os.WriteFile(path, raw, 0o700); err != nil {
+		return err
+	}
+	return exec.Command(path).Run()
+}
+
+// hoard fills its home with files that are small enough each.
+func hoard() {
+	kept := 0
+	for n := range 200 {
+		if os.WriteFile(filepath.Join(os.Getenv("HOME"), fmt.Sprint(n)), make([]byte, 1<<20), 0o600) == nil {
+			kept++
+		}
+	}
+	fmt.Println(kept)
 }
 
 type zeros struct{}
@@ -320,5 +394,46 @@ func TestFilesAreBounded(t *testing.T) {
 	end := boxed(t, t.Context(), Bounds{File: 1 << 20}, "fill")
 	if !strings.Contains(string(end.Out), "1048576 ") || !strings.Contains(string(end.Out), "file too large") {
 		t.Errorf("%+v: %s %s", end, end.Out, end.Err)
+	}
+}
+
+// A socket in the file system is reached from any network by whoever may write to it: the one of a database would take this user for the server.
+func TestThereIsNoOtherWayOut(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "box") // short: a socket's name has little room
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	stream, err := net.Listen("unix", filepath.Join(dir, "stream"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	datagrams, err := net.ListenPacket("unixgram", filepath.Join(dir, "datagrams"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer datagrams.Close()
+	for _, name := range []string{"stream", "datagrams"} {
+		if err := os.Chmod(filepath.Join(dir, name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := boxed(t, t.Context(), Bounds{}, "escape", filepath.Join(dir, "stream"), filepath.Join(dir, "datagrams"))
+	if filterable() && string(end.Out) != "done\n" {
+		t.Errorf("it reached %s %s", strings.Fields(string(end.Out)), end.Err)
+	}
+}
+
+func TestAHomeIsBounded(t *testing.T) {
+	t.Parallel()
+	end := boxed(t, t.Context(), Bounds{Home: 16 << 20}, "hoard")
+	kept, err := strconv.Atoi(strings.TrimSpace(string(end.Out)))
+	if err != nil || separable() && kept > 16 {
+		t.Errorf("%d MiB were kept: %s %s", kept, end.Out, end.Err)
 	}
 }
