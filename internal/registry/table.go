@@ -87,7 +87,7 @@ func Trusted() Table {
 		Entry{
 			Key: "gh.v1", Kind: CLI, Endpoints: map[Role]Endpoint{API: {URL: "https://api.github.com"}}, Credentials: bearer,
 			Invocations: invocations(
-				"runs_list runs_view workflows_list search_issues search_prs",
+				"runs_list runs_view runs_jobs workflows_list search_issues search_prs",
 				"runs_rerun runs_delete workflows_enable workflows_disable labels_create labels_delete",
 			),
 		},

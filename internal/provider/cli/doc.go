@@ -55,4 +55,7 @@ type Flag struct {
 }
 
 // Value is what may stand in one place. It is made by the functions of grammar.go alone.
-type Value struct{ field direct.Field }
+type Value struct {
+	field   direct.Field
+	several bool // each of its words is an operand of its own
+}

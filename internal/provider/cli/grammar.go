@@ -17,7 +17,7 @@ import (
 
 // Word is a name of the vendor's: letters, digits and a few marks, never a flag, a path or a file to read.
 func Word(description string) Value {
-	return Value{direct.Field{Type: "string", Description: description, Pattern: `^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$`}}
+	return Value{field: direct.Field{Type: "string", Description: description, Pattern: `^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$`}}
 }
 
 // maxValue bounds the bytes of any one value, whatever its own form allows: a kernel starts nothing whose arguments are too long.
@@ -25,24 +25,33 @@ const maxValue = 4 << 10
 
 // Shaped is a text of a form of its own. The pattern must be anchored at both ends, in each of its alternatives.
 func Shaped(description, pattern string) Value {
-	return Value{direct.Field{Type: "string", Description: description, Pattern: pattern}}
+	return Value{field: direct.Field{Type: "string", Description: description, Pattern: pattern}}
 }
 
 // Line is one line of free text that begins with none of the signs that some program gives a meaning.
 func Line(description string, most int) Value {
-	return Value{direct.Field{Type: "string", Description: description, MinLength: 1, MaxLength: most}}
+	return Value{field: direct.Field{Type: "string", Description: description, MinLength: 1, MaxLength: most}}
+}
+
+// Several is free text whose words are operands of their own, for a command that takes an operand with a blank in it for a phrase.
+func Several(description string, most int) Value {
+	v := Line(description, most)
+	v.several = true
+	return v
 }
 
 // OneOf is one of several words.
-func OneOf(description string, of ...string) Value { return Value{direct.OneOf(description, of...)} }
+func OneOf(description string, of ...string) Value {
+	return Value{field: direct.OneOf(description, of...)}
+}
 
 // Number is a whole number between two bounds.
 func Number(description string, least, most int) Value {
-	return Value{direct.Number(description, least, most)}
+	return Value{field: direct.Number(description, least, most)}
 }
 
 // Switch is a flag without a value: there, or not.
-func Switch(description string) Value { return Value{direct.Truth(description)} }
+func Switch(description string) Value { return Value{field: direct.Truth(description)} }
 
 // argv makes the argument vector of an invocation from checked arguments. Nothing in it is a caller's text but single values, each bound to
 // its place.
@@ -72,10 +81,21 @@ func (c Command) argv(i Invocation, a direct.Arguments) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, v)
+		parts := []string{v}
+		if f.Value.several {
+			parts = strings.Fields(v)
+		}
+		if slices.ContainsFunc(parts, signed) {
+			return nil, unfit(f.Argument, "holds a word that "+signs)
+		}
+		out = append(out, parts...)
 	}
 	return out, nil
 }
+
+const signs = "begins with a sign that commands give a meaning: - begins a flag, @ names a file"
+
+func signed(s string) bool { return strings.HasPrefix(s, "-") || strings.HasPrefix(s, "@") }
 
 // render writes one value anew from what it means.
 func (v Value) render(name string, a direct.Arguments) (string, error) {
@@ -103,8 +123,8 @@ func (v Value) unfit(s string) string {
 		return "is too long"
 	case provider.Printable(s) != s:
 		return "holds a line break, or a control or invisible character"
-	case strings.HasPrefix(s, "-") || strings.HasPrefix(s, "@"):
-		return "begins with a sign that commands give a meaning: - begins a flag, @ names a file"
+	case signed(s):
+		return signs
 	case s != strings.TrimSpace(s):
 		return "begins or ends with a space"
 	case v.field.MaxLength > 0 && utf8.RuneCountInString(s) > v.field.MaxLength:
@@ -156,8 +176,8 @@ func (c Command) check() {
 			if !closed {
 				bad(f.Argument + " is not bounded")
 			}
-			if f.Name != "" && !flagShape.MatchString(f.Name) {
-				bad(fmt.Sprintf("%q is no flag", f.Name))
+			if f.Name != "" && (!flagShape.MatchString(f.Name) || f.Value.several) {
+				bad(fmt.Sprintf("%q is no flag with one value", f.Name))
 			}
 		}
 		writes := slices.ContainsFunc(i.Asks, func(ask string) bool { return !strings.HasPrefix(ask, "GET ") })

@@ -69,6 +69,25 @@ func TestAValueStaysInItsPlace(t *testing.T) {
 	}
 }
 
+func TestEachOfSeveralWordsIsAnOperand(t *testing.T) {
+	t.Parallel()
+	i := Invocation{
+		Tool: "toy", Words: []string{"search"}, Effect: policy.Read, Asks: []string{"GET /x"},
+		Operands: []Flag{{Argument: "words", Value: Several("Words.", 200), Required: true}},
+	}
+	c := Command{Name: "toy", Closed: true, Tools: []Invocation{i}}
+	c.check()
+	for in, want := range map[string][]string{
+		"is:open  author:@me": {"search", "--", "is:open", "author:@me"}, "one": {"search", "--", "one"}, "one --help": nil, "one @/etc/passwd": nil, "one\n--help": nil,
+	} {
+		raw, _ := json.Marshal(in)
+		got, err := c.argv(i, direct.Arguments{"words": raw})
+		if !slices.Equal(got, want) || (err != nil) != (want == nil) {
+			t.Errorf("%q became %q, %v", in, got, err)
+		}
+	}
+}
+
 // What is written anew is what was meant, not what was sent: another notation of a number, a type that is none, an argument nobody declared.
 func TestArgumentsAreWrittenAnew(t *testing.T) {
 	t.Parallel()

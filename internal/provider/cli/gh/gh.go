@@ -19,10 +19,11 @@ func New(at string) *cli.Provider { return cli.New(command, at) }
 var (
 	repo     = cli.Flag{Argument: "repo", Name: "--repo", Value: cli.Shaped("The repository, like acme/web.", `^[A-Za-z0-9][A-Za-z0-9-]{0,38}/\.?[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$`), Required: true}
 	run      = cli.Flag{Argument: "run", Value: cli.Shaped("The run's id, a number.", `^[0-9]{1,18}$`), Required: true}
+	attempt  = cli.Flag{Argument: "attempt", Name: "--attempt", Value: cli.Shaped("Which attempt, a number; runs_view names the latest.", `^[1-9][0-9]{0,3}$`), Required: true}
 	workflow = cli.Flag{Argument: "workflow", Value: cli.Shaped("The workflow's id, a number.", `^[0-9]{1,18}$`), Required: true}
 	label    = cli.Flag{Argument: "label", Value: cli.Word("The label's name, one word."), Required: true}
 	limit    = cli.Flag{Argument: "limit", Name: "--limit", Value: cli.Number("How many at most.", 1, 100)}
-	words    = cli.Flag{Argument: "words", Value: cli.Line("What to search for. Qualifiers like is:open may stand in it.", 200), Required: true}
+	words    = cli.Flag{Argument: "words", Value: cli.Several("What to search for: words, and qualifiers like is:open or repo:acme/web, with blanks between them.", 200), Required: true}
 )
 
 // command finds its service by its name for GitHub on this machine, which it asks without TLS, through the relay as its proxy.
@@ -45,9 +46,17 @@ var command = cli.Command{
 			Asks: []string{"GET /repos/{repo}/actions/runs", "GET /repos/{repo}/actions/workflows", "GET /repos/{repo}/actions/workflows/*"},
 		},
 		{
-			Tool: "runs_view", Title: "Show a run", Description: "One workflow run with its jobs.", Words: []string{"run", "view"},
-			Fixed: []string{"--json=databaseId,displayTitle,workflowName,status,conclusion,headBranch,event,createdAt,url,jobs"}, Flags: []cli.Flag{repo}, Operands: []cli.Flag{run},
-			Effect: policy.Read, Asks: []string{"GET /repos/{repo}/actions/runs/{run}", "GET /repos/{repo}/actions/workflows/*", "GET /repos/{repo}/actions/runs/{run}/jobs"},
+			Tool: "runs_view", Title: "Show a run", Description: "One workflow run, with the number of its latest attempt.", Words: []string{"run", "view"},
+			Fixed: []string{"--json=databaseId,displayTitle,workflowName,status,conclusion,headBranch,event,createdAt,url,attempt"}, Flags: []cli.Flag{repo}, Operands: []cli.Flag{run},
+			Effect: policy.Read, Asks: []string{"GET /repos/{repo}/actions/runs/{run}", "GET /repos/{repo}/actions/workflows/*"},
+		},
+		{
+			// Without an attempt it would ask for jobs at the address that GitHub's answer names, which is none that it can reach.
+			Tool: "runs_jobs", Title: "Show a run's jobs", Description: "The jobs of one attempt of a workflow run, with their steps.", Words: []string{"run", "view"},
+			Fixed: []string{"--json=jobs"}, Flags: []cli.Flag{repo, attempt}, Operands: []cli.Flag{run}, Effect: policy.Read,
+			Asks: []string{
+				"GET /repos/{repo}/actions/runs/{run}/attempts/{attempt}", "GET /repos/{repo}/actions/workflows/*", "GET /repos/{repo}/actions/runs/{run}/attempts/{attempt}/jobs",
+			},
 		},
 		{
 			Tool: "workflows_list", Title: "List workflows", Description: "The workflows of a repository.", Words: []string{"workflow", "list"},
