@@ -63,7 +63,7 @@ type check struct {
 func (c *check) at(path, what, next string) { c.row(c.index.line(path), path, what, next) }
 
 func (c *check) row(line int, path, what, next string) {
-	f := fault.New(fault.Invalid, fault.CodeInvalid, fmt.Sprintf("%s:%d: %s", c.file, line, what), next)
+	f := fault.New(fault.Invalid, fault.CodeInvalid, unseen.Shown(fmt.Sprintf("%s:%d: %s", c.file, line, what)), next)
 	f.Field = path
 	c.faults, c.rows = append(c.faults, f), append(c.rows, line)
 }

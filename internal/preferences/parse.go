@@ -102,8 +102,19 @@ func invisible(r rune) string {
 func syntax(err error) Finding {
 	var bad *toml.DecodeError
 	if !errors.As(err, &bad) {
-		return Finding{1, "This is not TOML: " + strings.TrimPrefix(err.Error(), "toml: ") + "."}
+		return Finding{1, told("This is not TOML: " + strings.TrimPrefix(err.Error(), "toml: ") + ".")}
 	}
 	row, column := bad.Position()
-	return Finding{row, fmt.Sprintf("This is not TOML, at column %d: %s.", column, strings.TrimPrefix(bad.Error(), "toml: "))}
+	return Finding{row, told(fmt.Sprintf("This is not TOML, at column %d: %s.", column, strings.TrimPrefix(bad.Error(), "toml: ")))}
+}
+
+// maxTold is how many characters a finding has: it may quote a name, and a name may be as long as the text.
+const maxTold = 400
+
+// told makes a finding of a sentence that may quote the text: an escape in a quoted key can hold any character.
+func told(sentence string) string {
+	if words := []rune(sentence); len(words) > maxTold {
+		sentence = string(words[:maxTold]) + "…"
+	}
+	return unseen.Shown(sentence)
 }

@@ -13,6 +13,7 @@ import (
 	"countersign/internal/fault"
 	"countersign/internal/growth"
 	"countersign/internal/preferences"
+	"countersign/internal/unseen"
 )
 
 var update = flag.Bool("update", false, "write what is found now as what should be found")
@@ -166,5 +167,24 @@ func TestFindingsAreAFaultOfTheText(t *testing.T) {
 	f, ok := fault.As(found.Err())
 	if !ok || f.Kind != fault.Invalid || f.Field != "text" || !strings.HasPrefix(f.What, "Line 1: ") {
 		t.Errorf("%+v", f)
+	}
+}
+
+// A finding quotes what stands in the text, and is read on a page and in a terminal.
+func TestAFindingIsOneVisibleLine(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"\"\\u001b]0;owned\\u0007\" = 1", "[\"\\u202egnorw\"]", "[connectors.\"crm-aaaaaa\\u200b\"]", "[connectors.crm-aaaaaa.\"\\nLine 1: fine\"]\nx = \"y\"", "\"\\u001b[2J\".a = 1\n\"\\u001b[2J\" = 1",
+		strings.Repeat("a", 100_000) + " = 1", "[workflows.w]\nuses = [\"" + strings.Repeat("\\u202e", 1000) + "\"]",
+	} {
+		_, found := preferences.Parse(preferences.Nothing + text + "\n")
+		if len(found) == 0 {
+			t.Errorf("%.60q is accepted", text)
+		}
+		for _, f := range found {
+			if strings.ContainsFunc(f.String(), unseen.Is) || len(f.String()) > 2000 {
+				t.Errorf("%.60q: %.200q", text, f)
+			}
+		}
 	}
 }

@@ -3,7 +3,11 @@
 // do about one: refuse it, drop it or write its code point.
 package unseen
 
-import "unicode"
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
 
 // selectors choose a form of the character before them and show nothing themselves; 256 of them spell any byte.
 var selectors = &unicode.RangeTable{
@@ -43,4 +47,21 @@ func InProse(s string) (rune, bool) {
 		}
 	}
 	return 0, false
+}
+
+// Shown writes each unseen character as its code point. Somebody else's name in a sentence would rearrange the page it is read on, make two
+// lines of one, or command the terminal it is printed to.
+func Shown(s string) string {
+	if !strings.ContainsFunc(s, Is) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if Is(r) {
+			fmt.Fprintf(&b, "U+%04X", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }

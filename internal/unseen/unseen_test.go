@@ -34,3 +34,11 @@ func TestProseMayHoldWhatScriptsAndPicturesNeed(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsNotSeenIsShown(t *testing.T) {
+	for s, want := range map[string]string{"": "", "“Zoë” – 東京": "“Zoë” – 東京", "\x1b[2Ja\nb": "U+001B[2JaU+000Ab", "x\u202e\U000e0041": "xU+202EU+E0041"} {
+		if got := unseen.Shown(s); got != want {
+			t.Errorf("%q is shown as %q", s, got)
+		}
+	}
+}
