@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -155,5 +156,34 @@ func TestAnOpenGrammarIsRefused(t *testing.T) {
 			}()
 			Command{Name: "toy", Tools: []Invocation{i}}.check()
 		}()
+	}
+}
+
+// A program that is killed, or gives up, while its one effect is under way takes nothing back: what came of it is waited for and kept.
+func TestAnEffectIsJudgedWhenItsProgramIsGone(t *testing.T) {
+	t.Parallel()
+	arrived, answer := make(chan struct{}), make(chan struct{})
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(arrived)
+		<-answer
+		_, _ = io.WriteString(w, "{}")
+	}))
+	t.Cleanup(service.Close)
+	c := directtest.Connect(t, provider.Settings{}, map[registry.Role]directtest.At{Role: {URL: service.URL, Editor: directtest.Bearer(t, service.URL, "the-real-token")}})
+	e, err := c.Endpoint(Role)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRelay(t.Context(), func() {}, e, writing, direct.Arguments{"project": json.RawMessage(`"shop"`)})
+	ctx, killed := context.WithCancel(t.Context())
+	q := httptest.NewRequestWithContext(ctx, "PUT", "/projects/shop/things/?id=shop", strings.NewReader("{}"))
+	q.Header.Set("Authorization", "Bearer "+r.ticket)
+	go r.ServeHTTP(httptest.NewRecorder(), q)
+	<-arrived
+	killed()
+	close(answer)
+	saw := r.end()
+	if _, settled := action.Classify(saw.record); !saw.sent || settled || saw.record.Status != http.StatusOK {
+		t.Errorf("%+v", saw)
 	}
 }
