@@ -730,11 +730,11 @@ func connectionTrouble(v ConnectionView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, " <p class=\"small\">Until it answers again, agents that call a tool get the service's error; nothing they ask for is lost or sent twice.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, " <p class=\"small\">Until a test succeeds, agents that call a tool get the error; nothing they ask for is lost or sent twice.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if v.MayManage {
+				if v.MayManage && v.Connection.Kind != registry.CLI {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "<div class=\"row\"><a class=\"btn quiet\" href=\"#credential\">Look at the credential</a></div>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
