@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"runtime"
 	"slices"
 	"strconv"
@@ -230,4 +231,22 @@ func printed(out []byte) direct.Answer {
 		lines[n] = provider.Printable(strings.TrimRight(line, "\r"))
 	}
 	return direct.Answer{Text: strings.Join(lines, "\n")}
+}
+
+// wrong is the fault of a status after which only an admin or time can help.
+func wrong(status int) error {
+	cause := errors.New("HTTP " + strconv.Itoa(status))
+	switch {
+	case status == http.StatusUnauthorized:
+		return provider.Unauthorized()
+	case status == http.StatusTooManyRequests:
+		return fault.New(fault.Limited, fault.UpstreamError, "The service limits how often it may be called.", "Wait a minute and call less often.").Wrap(cause)
+	case status == http.StatusGatewayTimeout, status == http.StatusRequestTimeout:
+		return provider.TimedOut(cause)
+	case status/100 == 3:
+		return provider.Unreachable("The service redirects to another address, which is never followed.", cause)
+	case status >= 500:
+		return provider.Upstream("The service has a problem of its own (HTTP "+strconv.Itoa(status)+").", cause)
+	}
+	return nil
 }

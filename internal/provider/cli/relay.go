@@ -5,24 +5,27 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
-	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 
 	"countersign/internal/egress"
-	"countersign/internal/fault"
 	"countersign/internal/provider"
 	"countersign/internal/provider/cli/sandbox"
 	"countersign/internal/provider/direct"
 )
 
-// maxAsked bounds the body of one request of a program.
-const maxAsked = 1 << 20
+// What a program may ask of the server in one run. Beyond these it is a program gone wild, which would spend the vendor's patience with the
+// connection's credential, or this server's memory.
+const (
+	maxAsked    = 1 << 20 // bytes of the body of one request
+	maxHeads    = 64 << 10
+	maxRequests = 200 // pages of a long list are some dozens
+	maxAtOnce   = 4
+)
 
 // relay answers one run of a program. It holds the clients that carry the credential; the program holds a ticket. Of what the program asks
 // it passes on what the invocation needs, at most one request with an effect among it, and it keeps what came of each.
@@ -32,11 +35,13 @@ type relay struct {
 	endpoint provider.Endpoint
 	ticket   string
 	asks     []string // with the arguments filled in
+	room     chan struct{}
 
 	server *http.Server
 	under  sync.WaitGroup
 	mu     sync.Mutex
 	over   bool
+	asked  int
 	seen   seen
 }
 
@@ -50,14 +55,14 @@ type seen struct {
 }
 
 func newRelay(ctx context.Context, stop func(), e provider.Endpoint, i Invocation, a direct.Arguments) *relay {
-	r := &relay{ctx: ctx, stop: stop, endpoint: e, ticket: "ticket-" + rand.Text() + rand.Text()}
+	r := &relay{ctx: ctx, stop: stop, endpoint: e, ticket: "ticket-" + rand.Text() + rand.Text(), room: make(chan struct{}, maxAtOnce)}
 	for _, ask := range i.Asks {
 		for _, f := range append(i.Flags, i.Operands...) {
 			ask = strings.ReplaceAll(ask, "{"+f.Argument+"}", escaped(a.Text(f.Argument)))
 		}
 		r.asks = append(r.asks, ask)
 	}
-	r.server = &http.Server{Handler: r, BaseContext: func(net.Listener) context.Context { return ctx }, ReadHeaderTimeout: sandbox.Usual.Time}
+	r.server = &http.Server{Handler: r, BaseContext: func(net.Listener) context.Context { return ctx }, ReadHeaderTimeout: sandbox.Usual.Time, MaxHeaderBytes: maxHeads}
 	return r
 }
 
@@ -106,8 +111,14 @@ func (r *relay) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		http.Error(w, `{"detail":"no ticket"}`, http.StatusUnauthorized)
 		return
 	}
+	select {
+	case r.room <- struct{}{}:
+		defer func() { <-r.room }()
+	case <-q.Context().Done():
+		return
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, maxAsked))
-	if err != nil || !r.may(q) {
+	if err != nil || !r.may(q) || !r.counted() {
 		r.block(w, q)
 		return
 	}
@@ -116,6 +127,14 @@ func (r *relay) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	r.write(w, q, body)
+}
+
+// counted reports whether there is one request left.
+func (r *relay) counted() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked++
+	return r.asked <= maxRequests
 }
 
 // may reports whether the invocation needs this request.
@@ -264,22 +283,4 @@ func (r *relay) fail(w http.ResponseWriter, err error) {
 	r.mu.Unlock()
 	r.stop()
 	http.Error(w, `{"detail":"the service gave no answer"}`, http.StatusBadGateway)
-}
-
-// wrong is the fault of a status after which only an admin or time can help.
-func wrong(status int) error {
-	cause := errors.New("HTTP " + strconv.Itoa(status))
-	switch {
-	case status == http.StatusUnauthorized:
-		return provider.Unauthorized()
-	case status == http.StatusTooManyRequests:
-		return fault.New(fault.Limited, fault.UpstreamError, "The service limits how often it may be called.", "Wait a minute and call less often.").Wrap(cause)
-	case status == http.StatusGatewayTimeout, status == http.StatusRequestTimeout:
-		return provider.TimedOut(cause)
-	case status/100 == 3:
-		return provider.Unreachable("The service redirects to another address, which is never followed.", cause)
-	case status >= 500:
-		return provider.Upstream("The service has a problem of its own (HTTP "+strconv.Itoa(status)+").", cause)
-	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"countersign/internal/action"
@@ -186,4 +187,62 @@ func TestAnEffectIsJudgedWhenItsProgramIsGone(t *testing.T) {
 	if _, settled := action.Classify(saw.record); !saw.sent || settled || saw.record.Status != http.StatusOK {
 		t.Errorf("%+v", saw)
 	}
+}
+
+// A program that asks without end is stopped before the vendor is.
+func TestAProgramAsksOnlySoOften(t *testing.T) {
+	t.Parallel()
+	r, ask, service := between(t, reading)
+	refused := 0
+	for range maxRequests + 5 {
+		if ask("GET", "/projects/shop/things/1", r.ticket) == http.StatusForbidden {
+			refused++
+		}
+	}
+	if n := len(service.Requests()); n != maxRequests || refused != 5 {
+		t.Errorf("the service was asked %d times, and %d were refused", n, refused)
+	}
+}
+
+// Each request under way holds its body in this server's memory.
+func TestAProgramHasFewRequestsUnderWay(t *testing.T) {
+	t.Parallel()
+	arrived, answer := make(chan struct{}, maxRequests), make(chan struct{})
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		arrived <- struct{}{}
+		<-answer
+		_, _ = io.WriteString(w, "{}")
+	}))
+	t.Cleanup(service.Close)
+	c := directtest.Connect(t, provider.Settings{}, map[registry.Role]directtest.At{Role: {URL: service.URL, Editor: directtest.Bearer(t, service.URL, "the-real-token")}})
+	e, err := c.Endpoint(Role)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRelay(t.Context(), func() {}, e, reading, direct.Arguments{"project": json.RawMessage(`"shop"`)})
+	var all sync.WaitGroup
+	begun := make(chan struct{}, 5*maxAtOnce)
+	for range cap(begun) {
+		all.Go(func() {
+			q := httptest.NewRequestWithContext(t.Context(), "GET", "/projects/shop/things/1", signalled{begun})
+			q.Header.Set("Authorization", "Bearer "+r.ticket)
+			r.ServeHTTP(httptest.NewRecorder(), q)
+		})
+	}
+	for range maxAtOnce {
+		<-arrived
+	}
+	if n := len(begun); n != maxAtOnce {
+		t.Errorf("%d bodies were read while %d requests are under way", n, maxAtOnce)
+	}
+	close(answer)
+	all.Wait()
+}
+
+// signalled is a body that says when it is read.
+type signalled struct{ begun chan<- struct{} }
+
+func (s signalled) Read([]byte) (int, error) {
+	s.begun <- struct{}{}
+	return 0, io.EOF
 }
