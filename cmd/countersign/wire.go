@@ -146,9 +146,10 @@ func wire(w wiring) (*app, error) {
 		Tokens:   &admin.Tokens{Store: a.tokens},
 		Settings: &admin.Settings{Directory: a.people, Roster: a.people, Attempts: a.sessions, Sessions: keeper, Releases: a.releases, PublicURL: w.publicURL, Secure: https},
 		Audit:    &admin.Audit{Trail: a.chain, Verifier: chainVerifier{a.chain, w.keys}},
-		Catalog:  &admin.Catalog{Releases: a.releases, Read: connections, Registry: w.registry},
+		Catalog:  &admin.Catalog{Releases: a.releases, Read: connections, Registry: w.registry, Ready: a.lines.Ready},
 		Connections: &admin.Connections{
 			Service: a.connections, Desk: desk, People: a.people, Vault: vault, Trail: a.chain, Profiles: a.profiles, Actions: actions, Contexts: a.contexts,
+			Ready: a.lines.Ready,
 		},
 		Consents: &admin.Consents{Desk: desk, Service: a.connections},
 		Actions:  inbox,

@@ -68,6 +68,14 @@ func (l *Lines) Directly(direct map[registry.Key]provider.Provider) *Lines {
 	return l
 }
 
+// Ready says what this server itself lacks to serve connections of a runtime, like a program of its vendor; nil where it lacks nothing.
+func (l *Lines) Ready(key registry.Key) error {
+	if p, needs := l.direct[key].(interface{ Ready() error }); needs {
+		return p.Ready()
+	}
+	return nil
+}
+
 // Line is an open way to one connection at one of its versions. Lines are shared by concurrent calls.
 type Line struct {
 	Provider provider.Provider

@@ -21,6 +21,7 @@ type Catalog struct {
 	Releases CurrentRelease
 	Read     installation.Reader
 	Registry registry.Table
+	Ready    func(registry.Key) error // says what this server lacks for a runtime; nil: nothing is lacking
 }
 
 // List is the catalog as it was asked for, from memory: a question costs no query beyond the organization's own connections.
@@ -55,7 +56,7 @@ func (p *Catalog) Show(r *Request) error {
 	if err != nil {
 		return err
 	}
-	v := views.IntegrationView{Offer: o, Release: digest, Place: placeOf(p.Registry, o.Manifest.Runtime), MayInstall: r.Person().May(identity.Manage)}
+	v := views.IntegrationView{Offer: o, Release: digest, Place: placeToInstall(p.Registry, p.Ready, o.Manifest.Runtime), MayInstall: r.Person().May(identity.Manage)}
 	return r.Show(http.StatusOK, views.IntegrationPage(r.Frame(o.Manifest.Name, "catalog"), v))
 }
 
@@ -113,6 +114,18 @@ func placeOf(table registry.Table, runtime registry.Key) views.Place {
 	v := views.Place{Host: hostOf(d.URL())}
 	if known {
 		v.Moved, v.Beside = e.Endpoints[registry.MCP].Overridden, e.Kind == registry.Stdio
+	}
+	return v
+}
+
+// placeToInstall is the place of a connection that is still to be made: one that cannot work on this server has none.
+func placeToInstall(table registry.Table, ready func(registry.Key) error, runtime registry.Key) views.Place {
+	v := placeOf(table, runtime)
+	if v.Missing == "" && ready != nil {
+		if err := ready(runtime); err != nil {
+			f := fault.Of(err)
+			v.Missing = f.What + " " + f.Next
+		}
 	}
 	return v
 }

@@ -13,6 +13,7 @@ import (
 	"countersign/internal/people"
 	"countersign/internal/preferences"
 	"countersign/internal/profile"
+	"countersign/internal/registry"
 	"countersign/views"
 )
 
@@ -25,7 +26,8 @@ type Connections struct {
 	Trail    audit.Reader
 	Profiles profile.Store
 	Actions  action.Reader
-	Contexts preferences.Store // what connections mean; nil: nothing is said of them
+	Contexts preferences.Store        // what connections mean; nil: nothing is said of them
+	Ready    func(registry.Key) error // says what this server lacks for a runtime; nil: nothing is lacking
 }
 
 // List is every connection of the organization.

@@ -31,7 +31,7 @@ func (p *Connections) form(r *Request, status int, v views.InstallView) error {
 	if v.Name == "" && len(v.Errors) == 0 {
 		v.Name = o.Manifest.Name
 	}
-	v.Offer, v.Place = o, placeOf(p.Service.Registry, o.Manifest.Runtime)
+	v.Offer, v.Place = o, placeToInstall(p.Service.Registry, p.Ready, o.Manifest.Runtime)
 	return r.Show(status, views.InstallPage(r.Frame("Install "+o.Manifest.Name, "catalog"), v))
 }
 

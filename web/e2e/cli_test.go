@@ -36,3 +36,14 @@ func TestAReleaseIsDeletedByACommand(t *testing.T) {
 		t.Errorf("%d deletions", n)
 	}
 }
+
+// A command whose program is not there is said to be so before anybody enters a credential.
+func TestACommandThatIsNotInstalledAsksForNoCredential(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	admin := s.signsIn(t, "admin@sandbox.test", desk)
+	for _, path := range []string{"/catalog/gh", "/connections/new/gh"} {
+		admin.opens(t, path)
+		admin.reads(t, "It cannot be connected on this server yet.", "is not installed", "go build -trimpath")
+	}
+}

@@ -80,6 +80,12 @@ func (p *Provider) Tools(ctx context.Context, c *provider.Conn) ([]provider.Defi
 	return p.Provider.Tools(ctx, c)
 }
 
+// Ready says why no connection can work on this server, before anybody enters a credential; nil where the program is what it should be.
+func (p *Provider) Ready() error {
+	_, err := p.programs.load()
+	return err
+}
+
 // Test implements provider.Provider. What this machine cannot hold a program to is said with what was found.
 func (p *Provider) Test(ctx context.Context, c *provider.Conn) (provider.Finding, error) {
 	if _, err := p.programs.load(); err != nil {
