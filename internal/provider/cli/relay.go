@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
@@ -56,11 +57,13 @@ type seen struct {
 
 func newRelay(ctx context.Context, stop func(), e provider.Endpoint, i Invocation, a direct.Arguments) *relay {
 	r := &relay{ctx: ctx, stop: stop, endpoint: e, ticket: "ticket-" + rand.Text() + rand.Text(), room: make(chan struct{}, maxAtOnce)}
+	var values []string
+	for _, f := range slices.Concat(i.Flags, i.Operands) {
+		values = append(values, "{"+f.Argument+"}", escaped(a.Text(f.Argument)))
+	}
+	fill := strings.NewReplacer(values...) // in one pass: a value that looks like a place is not filled in again
 	for _, ask := range i.Asks {
-		for _, f := range append(i.Flags, i.Operands...) {
-			ask = strings.ReplaceAll(ask, "{"+f.Argument+"}", escaped(a.Text(f.Argument)))
-		}
-		r.asks = append(r.asks, ask)
+		r.asks = append(r.asks, fill.Replace(ask))
 	}
 	r.server = &http.Server{Handler: r, BaseContext: func(net.Listener) context.Context { return ctx }, ReadHeaderTimeout: sandbox.Usual.Time, MaxHeaderBytes: maxHeads}
 	return r
@@ -70,7 +73,7 @@ func newRelay(ctx context.Context, stop func(), e provider.Endpoint, i Invocatio
 func escaped(value string) string {
 	parts := strings.Split(value, "/")
 	for n, part := range parts {
-		parts[n] = url.PathEscape(part)
+		parts[n] = url.PathEscape(part) // of a * as well, which would be any name
 	}
 	return strings.Join(parts, "/")
 }
@@ -152,7 +155,7 @@ func (r *relay) may(q *http.Request) bool {
 		}
 		fits := true
 		for n := range want {
-			fits = fits && (want[n] == got[n] || want[n] == "*" && segment(got[n]))
+			fits = fits && (want[n] == got[n] && (got[n] == "" || segment(got[n])) || want[n] == "*" && segment(got[n]))
 		}
 		if fits {
 			return true

@@ -246,3 +246,19 @@ func (s signalled) Read([]byte) (int, error) {
 	s.begun <- struct{}{}
 	return 0, io.EOF
 }
+
+// What a caller writes in an argument is one name in a path: no pattern, no other argument's place and no way up.
+func TestAnArgumentIsNoPattern(t *testing.T) {
+	t.Parallel()
+	free := Invocation{
+		Tool: "show", Words: []string{"show"}, Flags: []Flag{{Argument: "a", Value: Line("A.", 99)}, {Argument: "b", Value: Line("B.", 99)}}, Effect: policy.Read,
+		Asks: []string{"GET /{a}/{b}"},
+	}
+	for value, open := range map[string]string{"*": "/other/else", "..": "/../else", ".": "/./else", "a/b": "/a/b", "a?": "/a?/else"} {
+		a, _ := json.Marshal(value)
+		r := newRelay(t.Context(), func() {}, provider.Endpoint{}, free, direct.Arguments{"a": a, "b": json.RawMessage(`"else"`)})
+		if r.may(httptest.NewRequest("GET", open, nil)) {
+			t.Errorf("%q opens %s: %v", value, open, r.asks)
+		}
+	}
+}

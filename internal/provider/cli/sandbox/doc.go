@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Relay stands in arguments and environment for the address of the listener, which is known only inside.
+// Relay stands in the environment for the address of the listener, which is known only inside. Arguments stay as they are: what a caller
+// writes in one must not become something else after it was approved.
 const Relay = "{relay}"
 
 // Home stands there for the folder that is thrown away afterwards.

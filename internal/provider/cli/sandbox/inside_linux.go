@@ -91,7 +91,7 @@ func (l letter) become() (string, error) {
 	if err := narrow(); err != nil {
 		return "its system calls are not narrowed", err
 	}
-	return "it cannot be executed", execute(programFD, filled(fill, l.Args), filled(fill, l.Env))
+	return "it cannot be executed", execute(programFD, l.Args, filled(fill, l.Env))
 }
 
 func filled(fill *strings.Replacer, in []string) (out []string) {

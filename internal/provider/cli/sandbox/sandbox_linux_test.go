@@ -53,12 +53,13 @@ type seen struct {
 	Read, Started []string // what it should not have been able to read or start
 	Reached       []string
 	Relay         string
+	Argument      string // as it came
 	Kept          bool   // a file it made in its home
 	Rights        uint64 // of the kernel, beyond those of its user
 }
 
 func tell() {
-	s := seen{Env: os.Environ(), User: os.Getuid(), Parent: os.Getppid(), Home: os.Getenv("HOME")}
+	s := seen{Argument: os.Args[2], Env: os.Environ(), User: os.Getuid(), Parent: os.Getppid(), Home: os.Getenv("HOME")}
 	s.Dir, _ = os.Getwd()
 	var caps [2]unix.CapUserData
 	_ = unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &caps[0])
@@ -90,7 +91,7 @@ func tell() {
 		}
 	}
 	s.Kept = os.WriteFile(filepath.Join(s.Home, "x"), []byte("x"), 0o600) == nil
-	if res, err := http.Get("http://" + os.Args[2] + "/asked"); err == nil {
+	if res, err := http.Get("http://" + os.Getenv("RELAY") + "/asked"); err == nil {
 		raw, _ := io.ReadAll(res.Body)
 		s.Relay = string(raw)
 	}
@@ -234,7 +235,7 @@ func boxed(t *testing.T, ctx context.Context, bounds Bounds, args ...string) End
 		t.Fatal(err)
 	}
 	end, err := Run(ctx, Box{
-		Program: program, Args: append([]string{"vendor"}, args...), Env: []string{"HOME=" + Home, "TOKEN=ticket"}, Readable: []string{self}, Bounds: bounds,
+		Program: program, Args: append([]string{"vendor"}, args...), Env: []string{"HOME=" + Home, "RELAY=" + Relay}, Readable: []string{self}, Bounds: bounds,
 		Serve: func(l net.Listener) {
 			_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "answer to "+r.URL.Path) }))
 		},
@@ -265,13 +266,16 @@ func TestAProgramFindsNothingAroundItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer elsewhere.Close()
-	end := boxed(t, t.Context(), Bounds{}, "tell", Relay, secret, elsewhere.Addr().String())
+	end := boxed(t, t.Context(), Bounds{}, "tell", Relay+Home, secret, elsewhere.Addr().String())
 	var s seen
 	if err := json.Unmarshal(end.Out, &s); err != nil {
 		t.Fatalf("%v: %s %s", err, end.Out, end.Err)
 	}
-	if len(s.Env) != 2 || !strings.HasPrefix(s.Env[0], "HOME=/") || s.Env[1] != "TOKEN=ticket" {
+	if len(s.Env) != 2 || !strings.HasPrefix(s.Env[0], "HOME=/") || !strings.HasPrefix(s.Env[1], "RELAY=127.0.0.1:") {
 		t.Errorf("its environment is %q", s.Env)
+	}
+	if s.Argument != Relay+Home {
+		t.Errorf("its argument became %q", s.Argument)
 	}
 	if s.Dir != s.Home || !s.Kept || s.Relay != "answer to /asked" {
 		t.Errorf("home %s, folder %s, kept %t, relay %q", s.Home, s.Dir, s.Kept, s.Relay)
