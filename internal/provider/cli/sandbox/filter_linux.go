@@ -35,8 +35,9 @@ func refuse(e unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(e) }
 // absent are calls that answer as on a kernel without them: C libraries then take the older one, whose arguments can be seen.
 var absent = []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_CLONE3}
 
-// denied are calls that no vendor's command needs.
+// denied are calls that no vendor's command needs. The first two would take a process out of the group that is ended with the call.
 var denied = []uint32{
+	unix.SYS_SETSID, unix.SYS_SETPGID,
 	unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
 	unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL, unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD,
 }

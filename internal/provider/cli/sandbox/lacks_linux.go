@@ -6,10 +6,13 @@ import "os"
 func Lacks() (out []string) {
 	if !separable() {
 		out = append(out,
-			"This kernel or its settings allow no user namespaces: a vendor's command shares the network and the process table of this server, its home lies on the server's disk, and what detaches itself from its process group may outlive the call.")
+			"This kernel or its settings allow no user namespaces: a vendor's command shares the network and the process table of this server, and its home lies on the server's disk.")
 	}
 	if !filterable() {
 		out = append(out, "This kernel filters no system calls: a vendor's command can reach sockets in the file system that its user may write to, like that of a database.")
+	}
+	if !filterable() && !separable() {
+		out = append(out, "Nothing keeps what a vendor's command starts in its process group: what detaches itself may outlive the call.")
 	}
 	v := landlockVersion()
 	if v == 0 {
