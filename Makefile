@@ -74,10 +74,10 @@ vulnerabilities: ## does our code reach a known vulnerability?
 	fi; \
 	$(call tool,govulncheck) -db "file://$$db" ./...
 
-# The tests mostly wait for databases and browsers: two packages a core, and lint and the fuzz targets beside them. Lint vets, so the tests do not.
+# Lint and the fuzz targets have their turn beside the tests, which mostly wait for databases and browsers. Lint vets, so the tests do not.
 .PHONY: test
 test: needs drift ## everything the machine can check: drift, lint, every test, 20 s of each fuzz target; ends with the Go summary
-	@scripts/beside 'make lint; FUZZTIME=20s scripts/fuzz' scripts/with-tests go test -vet=off -timeout 30m -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./...
+	@scripts/beside 'make lint; FUZZTIME=20s scripts/fuzz' scripts/with-tests go test -vet=off -timeout 30m ./...
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME, 5m unless told; what it finds becomes a file in testdata/fuzz, to be committed

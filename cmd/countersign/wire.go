@@ -149,7 +149,7 @@ func wire(w wiring) (*app, error) {
 		Catalog:  &admin.Catalog{Releases: a.releases, Read: connections, Registry: w.registry, Ready: a.lines.Ready},
 		Connections: &admin.Connections{
 			Service: a.connections, Desk: desk, People: a.people, Vault: vault, Trail: a.chain, Profiles: a.profiles, Actions: actions, Contexts: a.contexts,
-			Ready: a.lines.Ready,
+			Ready: a.lines.Ready, Repositories: a.lines,
 		},
 		Consents: &admin.Consents{Desk: desk, Service: a.connections},
 		Actions:  inbox,

@@ -218,6 +218,16 @@ func connectionPages() []Entry {
 		draw("meaning unread", func(v *views.ConnectionView) {
 			*v.Meaning = views.MeaningView{Unread: "Line 1: The version is 4; this is version = 3, a number without quotes."}
 		}),
+		draw("git", func(v *views.ConnectionView) { toGit(v, views.BranchesView{}) }),
+		draw("git, a branch that may be pushed", func(v *views.ConnectionView) {
+			toGit(v, views.BranchesView{Branch: "agent/eng-412", Pattern: "agent/**"})
+		}),
+		draw("git, the default branch", func(v *views.ConnectionView) {
+			toGit(v, views.BranchesView{Branch: "main", Refused: "“main” is the default branch, which agents never push to.", Next: "Push to a branch like agent/fix-1 and open a pull request."})
+		}),
+		draw("git, nobody knows", func(v *views.ConnectionView) {
+			toGit(v, views.BranchesView{Branch: "<script>alert(4)</script>\u202e", Refused: "GitHub cannot be reached.", Next: "Try again in a moment."})
+		}),
 		draw("beside", func(v *views.ConnectionView) { beside(v, "engineering") }),
 		draw("beside, not used", func(v *views.ConnectionView) { beside(v) }),
 		draw("unavailable", func(v *views.ConnectionView) {
@@ -239,6 +249,19 @@ func connectionPages() []Entry {
 		{list, "empty", views.ConnectionsPage(frame("Connections", "connections"), views.ConnectionsView{Now: now, MayInstall: true})},
 		{list, "member", views.ConnectionsPage(frameAs("member", "Connections", "connections"), views.ConnectionsView{Now: now})},
 	}
+}
+
+// toGit is a connection to GitHub's repositories, with what was asked about one branch.
+func toGit(v *views.ConnectionView, asked views.BranchesView) {
+	c := crmConnection()
+	c.Key, c.Name, c.Integration, c.Kind, c.Runtime, c.Destination = pushKey, "GitHub", "github", "git", "github.v1", "https://github.com"
+	c.Settings = map[string]string{"repositories": "harbor/api harbor/site", "branches": "agent/** fix-*"}
+	c.Health.Found = "The credential works: an authenticated call succeeded. GitHub answered over git and REST and offers 11 tools. The credential is a fine-grained token. " +
+		"It lacks the permission “Contents: Read and write” for harbor/site: agents can fetch there and not push. It also has permissions for Administration, which nothing here needs."
+	v.Connection, v.Manifest, v.Tools, v.History = c, oneOf(c.Integration), nil, nil
+	v.Place, v.UsedBy, v.Waiting = views.Place{Host: "github.com"}, []string{"engineering"}, 0
+	asked.Patterns, asked.Repositories, asked.Repository = []string{"agent/**", "fix-*"}, []string{"harbor/api", "harbor/site"}, "harbor/api"
+	v.Branches = &asked
 }
 
 // beside is a connection whose runtime works in the agent's image.

@@ -30,7 +30,7 @@ var groups = [][]Entry{
 	inboxPages(),
 	approvalPages(),
 	freezePages(),
-	previewPages(),
+	pushPages(), previewPages(),
 	actionPages(),
 	runPages(),
 	profilePages(),

@@ -23,7 +23,8 @@ type Upstream func(ctx context.Context, body []byte) (io.ReadCloser, error)
 
 // Mirrors keeps a bare copy of each repository that is pushed to, in a folder of this replica. It is a cache: losing it costs a fetch.
 type Mirrors struct {
-	Dir string
+	Dir  string
+	Room int64 // bytes of disk between pushes; 0: Room
 
 	mu   sync.Mutex
 	open map[string]*sync.Mutex
@@ -50,18 +51,15 @@ func (m *Mirrors) Hold(ctx context.Context, name string) (*Mirror, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.mu.Lock()
-	if m.open == nil {
-		m.open = map[string]*sync.Mutex{}
-	}
-	lock := m.open[name]
-	if lock == nil {
-		lock = &sync.Mutex{}
-		m.open[name] = lock
-	}
-	m.mu.Unlock()
+	lock := m.lock(name)
 	lock.Lock()
-	mirror := &Mirror{dir: filepath.Join(folder, name+".git"), release: lock.Unlock}
+	mirror := &Mirror{dir: filepath.Join(folder, name+".git")}
+	mirror.release = func() {
+		now := time.Now()
+		_ = os.Chtimes(mirror.dir, now, now) // what is used goes last
+		lock.Unlock()
+		m.makeRoom()
+	}
 	if _, err := os.Stat(filepath.Join(mirror.dir, "HEAD")); err == nil {
 		return mirror, nil
 	}
@@ -76,7 +74,21 @@ func (m *Mirrors) Hold(ctx context.Context, name string) (*Mirror, error) {
 	return mirror, nil
 }
 
-// Release lets the next one in.
+func (m *Mirrors) lock(name string) *sync.Mutex {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.open == nil {
+		m.open = map[string]*sync.Mutex{}
+	}
+	lock := m.open[name]
+	if lock == nil {
+		lock = &sync.Mutex{}
+		m.open[name] = lock
+	}
+	return lock
+}
+
+// Release lets the next one in, and keeps the disk that mirrors take within its bound.
 func (m *Mirror) Release() { m.release() }
 
 // Sync brings the branches of the repository into the mirror: what a push can build on.

@@ -170,3 +170,53 @@ func TestBrokenObjectsAreRefused(t *testing.T) {
 		t.Error("a commit whose parent is nowhere was admitted")
 	}
 }
+
+// Repositories that nobody pushes to any more must not fill the disk, and what is held must not go.
+func TestMirrorsKeepWithinTheirRoom(t *testing.T) {
+	r := newRepository(t)
+	mirrors := &gitgateway.Mirrors{Dir: t.TempDir(), Room: 1} // less than one takes
+	hold := func(name string) *gitgateway.Mirror {
+		m, err := mirrors.Hold(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Sync(t.Context(), r.upstream); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	there := func() (names []string) {
+		all, err := os.ReadDir(mirrors.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range all {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	held, other := hold("con_1-1"), hold("con_1-2")
+	other.Release()
+	if got := there(); !slices.Equal(got, []string{"con_1-1.git"}) {
+		t.Errorf("beside the one that is held there is %v", got)
+	}
+	held.Release()
+	if got := there(); len(got) != 0 {
+		t.Errorf("%v is kept", got)
+	}
+	mirrors.Room = 1 << 20
+	for _, name := range []string{"con_1-3", "con_1-4", "con_1-3"} {
+		hold(name).Release()
+	}
+	before := there()
+	big := filepath.Join(mirrors.Dir, "con_1-4.git", "big")
+	if err := os.WriteFile(big, make([]byte, 2<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"con_1-3"} {
+		hold(name).Release()
+	}
+	if got := there(); len(before) != 2 || !slices.Equal(got, []string{"con_1-3.git"}) {
+		t.Errorf("of %v, used longest ago and too large, %v is left", before, got)
+	}
+}

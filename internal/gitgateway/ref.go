@@ -90,8 +90,14 @@ func (r Rules) Allows(branch, defaultBranch string) *fault.Error {
 	return nil
 }
 
-func (r Rules) match(branch string) bool {
-	return slices.ContainsFunc(r, func(p string) bool { return expression(p).MatchString(branch) })
+func (r Rules) match(branch string) bool { return r.Deciding(branch) != "" }
+
+// Deciding is the first pattern that a branch fits; empty where none does.
+func (r Rules) Deciding(branch string) string {
+	if i := slices.IndexFunc(r, func(p string) bool { return expression(p).MatchString(branch) }); i >= 0 {
+		return r[i]
+	}
+	return ""
 }
 
 // expression is a pattern as a regular expression over the whole name.

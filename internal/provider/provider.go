@@ -89,6 +89,8 @@ type Finding struct {
 	Broken   int           // how many of them are unusable
 	Proven   bool          // a call that needs the credential succeeded; listing alone proves nothing with some vendors
 	Took     time.Duration // of the whole test
+	Kind     string        // what the credential turned out to be, where that can be told: "a classic token"
+	Lacks    []string      // what it may not do and the connection is for, a sentence each
 	Beyond   []string      // what the credential may do besides what this server uses it for, a sentence each
 }
 

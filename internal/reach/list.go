@@ -3,6 +3,7 @@ package reach
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -146,6 +147,21 @@ func (l *Lines) Probe(ctx context.Context, c installation.Connection) installati
 	return installation.Finding{OK: true, Found: found(test), Tools: Observed(tools)}
 }
 
+// DefaultBranch is the branch that agents never push to, of a repository of a connection to git.
+func (l *Lines) DefaultBranch(ctx context.Context, c installation.Connection, repository string) (string, error) {
+	line, err := l.Open(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	git, ok := line.Provider.(interface {
+		DefaultBranch(ctx context.Context, c *provider.Conn, repository string) (string, error)
+	})
+	if !ok {
+		return "", fault.Absent("repository")
+	}
+	return git.DefaultBranch(ctx, line.Conn, repository)
+}
+
 func failed(err error) installation.Finding {
 	f := fault.Of(err)
 	return installation.Finding{What: f.What, Next: f.Next}
@@ -156,7 +172,10 @@ func found(t provider.Finding) string {
 	if t.Broken > 0 {
 		words += fmt.Sprintf(" %d of them cannot be used.", t.Broken)
 	}
-	for _, more := range t.Beyond {
+	if t.Kind != "" {
+		words += " The credential is " + t.Kind + "."
+	}
+	for _, more := range slices.Concat(t.Lacks, t.Beyond) {
 		words += " " + more
 	}
 	if t.Proven {

@@ -73,6 +73,9 @@ func (p *Connections) fill(r *Request, v *views.ConnectionView) (err error) {
 	if err := p.meaning(r, v); err != nil {
 		return err
 	}
+	if v.Branches, err = p.branches(r, c); err != nil {
+		return err
+	}
 	return p.uses(r, v)
 }
 

@@ -28,6 +28,8 @@ type Connections struct {
 	Actions  action.Reader
 	Contexts preferences.Store        // what connections mean; nil: nothing is said of them
 	Ready    func(registry.Key) error // says what this server lacks for a runtime; nil: nothing is lacking
+
+	Repositories Repositories // nil: nobody can be asked for a default branch
 }
 
 // List is every connection of the organization.

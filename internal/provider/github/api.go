@@ -144,6 +144,9 @@ type (
 			Conclusion string `json:"conclusion"`
 		} `json:"check_runs"`
 	}
+	reviewer struct {
+		Login string `json:"login"`
+	}
 	comment struct {
 		ID      int64  `json:"id"`
 		HTMLURL string `json:"html_url"`
@@ -293,6 +296,9 @@ func (p *Provider) lookFor(ctx context.Context, c *provider.Conn, call provider.
 	if err != nil {
 		return provider.Sighting{}, err
 	}
+	if call.Tool == "request_review" {
+		return p.asked(ctx, c, r, a)
+	}
 	var there []struct {
 		Body string `json:"body"`
 	}
@@ -318,5 +324,24 @@ func (p *Provider) lookFor(ctx context.Context, c *provider.Conn, call provider.
 	return provider.Sighting{Sight: provider.Absent, Sentence: "Nothing there carries the mark of this action."}, nil
 }
 
+// asked looks whether everybody is asked to review, which is all that the call wanted. Who has reviewed since is listed no longer, so that
+// somebody missing proves nothing.
+func (p *Provider) asked(ctx context.Context, c *provider.Conn, r Repository, a apiArguments) (provider.Sighting, error) {
+	var there struct {
+		Users []reviewer `json:"users"`
+	}
+	if _, err := p.get(ctx, c, "/repos/"+r.Name+"/pulls/"+strconv.Itoa(a.Number)+"/requested_reviewers", &there); err != nil {
+		return provider.Sighting{}, err
+	}
+	for _, wanted := range a.Reviewers {
+		if !slices.ContainsFunc(there.Users, func(u reviewer) bool { return strings.EqualFold(u.Login, wanted) }) {
+			return provider.Sighting{Sight: provider.Unseen, Sentence: "GitHub does not list " + wanted + " among those who are asked to review; they may have reviewed since."}, nil
+		}
+	}
+	return provider.Sighting{Sight: provider.Applied, Sentence: "GitHub lists everybody as asked to review."}, nil
+}
+
 // looked are the effects that can be found again.
-func looked(tool string) bool { return slices.Contains([]string{"open_pull_request", "comment"}, tool) }
+func looked(tool string) bool {
+	return slices.Contains([]string{"open_pull_request", "comment", "request_review"}, tool)
+}

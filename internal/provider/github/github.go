@@ -76,28 +76,22 @@ func (p *Provider) Execute(ctx context.Context, c *provider.Conn, call provider.
 	return p.effect(ctx, c, call)
 }
 
-// Test implements provider.Provider: it looks at every repository that was named, and so keeps its number.
+// Test implements provider.Provider: it looks at every repository that was named, and so keeps its number, and finds out by reading what the
+// token may do there.
 func (p *Provider) Test(ctx context.Context, c *provider.Conn) (provider.Finding, error) {
 	began := time.Now()
-	f := provider.Finding{Server: "GitHub", Protocol: "git and REST", Tools: len(definitions()), Proven: true}
-	var cannot []string
+	var all []Repository
 	for _, name := range Repositories(c.Settings.Resources) {
 		r, err := p.look(ctx, c, name)
 		if err != nil {
-			return f, err
+			return provider.Finding{}, err
 		}
-		if r.Classic {
-			f.Protocol = "git and REST, with a classic token,"
-		}
-		if !r.MayPush {
-			cannot = append(cannot, name)
-		}
+		all = append(all, r)
 	}
-	if len(cannot) > 0 {
-		f.Protocol += " which may not push to " + strings.Join(cannot, ", ") + ","
-	}
-	f.Took = time.Since(began)
-	return f, nil
+	t, err := p.judge(ctx, c, all)
+	return provider.Finding{
+		Server: "GitHub", Protocol: "git and REST", Tools: len(definitions()), Proven: true, Kind: t.kind, Lacks: t.lacks, Beyond: t.beyond, Took: time.Since(began),
+	}, err
 }
 
 // PushArguments are the canonical arguments of a push as this package reads them; the rest of them is for people.

@@ -22,7 +22,7 @@ type Repository struct {
 	ID            int64  // GitHub's number, which a rename does not change
 	DefaultBranch string
 	MayPush       bool // says the API; what a ruleset allows is another matter
-	Classic       bool // the token lists scopes, which only classic ones do
+	Token         Token
 }
 
 // lookWithin bounds one question to the API.
@@ -98,43 +98,56 @@ func (p *Provider) look(ctx context.Context, c *provider.Conn, name string) (Rep
 	if kept != answer.ID {
 		return Repository{}, outside("“" + name + "” is not the repository any more that was connected: its name was given to another one.")
 	}
-	return Repository{Name: name, ID: answer.ID, DefaultBranch: answer.DefaultBranch, MayPush: answer.Permissions.Push, Classic: header.Get("X-OAuth-Scopes") != ""}, nil
+	return Repository{Name: name, ID: answer.ID, DefaultBranch: answer.DefaultBranch, MayPush: answer.Permissions.Push, Token: tokenOf(header)}, nil
+}
+
+// DefaultBranch is the branch of a repository that agents never push to.
+func (p *Provider) DefaultBranch(ctx context.Context, c *provider.Conn, name string) (string, error) {
+	r, err := p.Repository(ctx, c, name, false)
+	return r.DefaultBranch, err
 }
 
 // get asks the API for one JSON document.
 func (p *Provider) get(ctx context.Context, c *provider.Conn, path string, into any) (http.Header, error) {
+	status, header, body, err := p.reply(ctx, c, path)
+	switch {
+	case err != nil:
+		return nil, err
+	case status == http.StatusNotFound && strings.Count(path, "/") > 3: // behind a repository that is there
+		return nil, provider.Upstream("GitHub knows no such thing in this repository.", nil)
+	case status != http.StatusOK:
+		return nil, answered(status, body)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return nil, provider.Upstream("GitHub's answer is not the JSON it documents.", err)
+	}
+	return header, nil
+}
+
+// reply is whatever the API answers to a read.
+func (p *Provider) reply(ctx context.Context, c *provider.Conn, path string) (status int, header http.Header, body []byte, err error) {
 	endpoint, err := c.Endpoint(registry.API)
 	if err != nil {
-		return nil, err
+		return 0, nil, nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(endpoint.URL, "/")+path, nil)
 	if err != nil {
-		return nil, err
+		return 0, nil, nil, err
 	}
 	req.Header.Set("Accept", "application/vnd.github+json")
 	req.Header.Set("X-GitHub-Api-Version", "2022-11-28")
 	req.Header.Set("User-Agent", userAgent)
 	resp, err := endpoint.Reader.Do(req)
 	if err != nil {
-		return nil, unreachable(err)
+		return 0, nil, nil, unreachable(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAPIAnswer))
-	if err != nil {
-		return nil, unreachable(err)
+	if body, err = io.ReadAll(io.LimitReader(resp.Body, maxAPIAnswer)); err != nil {
+		return 0, nil, nil, unreachable(err)
 	}
-	if resp.StatusCode == http.StatusNotFound && strings.Count(path, "/") > 3 { // behind a repository that is there
-		return nil, provider.Upstream("GitHub knows no such thing in this repository.", nil)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, answered(resp.StatusCode, body)
-	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return nil, provider.Upstream("GitHub's answer is not the JSON it documents.", err)
-	}
-	return resp.Header, nil
+	return resp.StatusCode, resp.Header, body, nil
 }
 
 const userAgent = "git/countersign"

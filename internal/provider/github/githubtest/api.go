@@ -25,6 +25,9 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request, path string, body [
 	id := s.repos[name]
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
+	if id != 0 && !s.lets(w, rest, r.Method) {
+		return
+	}
 	document, status := any(nil), http.StatusOK
 	switch {
 	case id == 0:
@@ -74,6 +77,10 @@ func (s *Server) document(name string, id int64, rest string) any {
 		return out
 	case rest == "pulls":
 		return s.pulls
+	case rest == "hooks", rest == "keys":
+		return []any{}
+	case rest == "actions/secrets":
+		return map[string]any{"total_count": 0, "secrets": []any{}}
 	case strings.HasSuffix(rest, "/comments"):
 		return s.said
 	}

@@ -34,6 +34,7 @@ type Server struct {
 	fault   Fault
 	pulls   []map[string]any
 	said    []map[string]any // comments
+	rights  rights
 }
 
 // Entry is one request as it arrived.
@@ -62,7 +63,7 @@ func New(t testing.TB) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{t: t, root: t.TempDir(), repos: map[string]int64{}, renamed: map[string]string{}}
+	s := &Server{t: t, root: t.TempDir(), repos: map[string]int64{}, renamed: map[string]string{}, rights: enough}
 	s.cgi = &cgi.Handler{
 		Path: filepath.Join(strings.TrimSpace(string(out)), "git-http-backend"), InheritEnv: []string{"PATH"}, Stderr: io.Discard,
 		Env: []string{"GIT_PROJECT_ROOT=" + s.root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=token", "GIT_CONFIG_NOSYSTEM=1", "HOME=" + s.root},
@@ -198,6 +199,10 @@ func (s *Server) git(w http.ResponseWriter, r *http.Request) {
 	name, _, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(r.URL.Path, "/")), ".git/")
 	if to := s.moved(name); to != "" {
 		http.Redirect(w, r, "/"+to+".git/info/refs", http.StatusMovedPermanently)
+		return
+	}
+	if r.URL.Query().Get("service") == "git-receive-pack" && !s.held().may("contents", "write") {
+		http.Error(w, "Write access to repository not granted.", http.StatusForbidden)
 		return
 	}
 	// The header names of a reply reflect nothing by themselves; a careless proxy in front of a real server does, so this one does.
