@@ -258,7 +258,7 @@ func toGit(v *views.ConnectionView, asked views.BranchesView) {
 	c.Settings = map[string]string{"repositories": "harbor/api harbor/site", "branches": "agent/** fix-*"}
 	c.Health.Found = "The credential works: an authenticated call succeeded. GitHub answered over git and REST and offers 11 tools. The credential is a fine-grained token. " +
 		"It lacks the permission “Contents: Read and write” for harbor/site: agents can fetch there and not push. It also has permissions for Administration, which nothing here needs."
-	v.Connection, v.Manifest, v.Tools, v.History = c, oneOf(c.Integration), nil, nil
+	v.Connection, v.Manifest, v.Tools, v.Credential, v.History, v.Meaning = c, oneOf(c.Integration), nil, nil, nil, nil
 	v.Place, v.UsedBy, v.Waiting = views.Place{Host: "github.com"}, []string{"engineering"}, 0
 	asked.Patterns, asked.Repositories, asked.Repository = []string{"agent/**", "fix-*"}, []string{"harbor/api", "harbor/site"}, "harbor/api"
 	v.Branches = &asked
