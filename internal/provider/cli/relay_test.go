@@ -160,12 +160,12 @@ func TestAnOpenGrammarIsRefused(t *testing.T) {
 	}
 }
 
-// A program that is killed, or gives up, while its one effect is under way takes nothing back: what came of it is waited for and kept.
-func TestAnEffectIsJudgedWhenItsProgramIsGone(t *testing.T) {
-	t.Parallel()
-	arrived, answer := make(chan struct{}), make(chan struct{})
+// waiting is a relay to a service that says when it was asked, and answers when answer is closed.
+func waiting(t *testing.T, i Invocation) (r *relay, arrived, answer chan struct{}) {
+	t.Helper()
+	arrived, answer = make(chan struct{}, maxRequests), make(chan struct{})
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		close(arrived)
+		arrived <- struct{}{}
 		<-answer
 		_, _ = io.WriteString(w, "{}")
 	}))
@@ -175,7 +175,13 @@ func TestAnEffectIsJudgedWhenItsProgramIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRelay(t.Context(), func() {}, e, writing, direct.Arguments{"project": json.RawMessage(`"shop"`)})
+	return newRelay(t.Context(), func() {}, e, i, direct.Arguments{"project": json.RawMessage(`"shop"`)}), arrived, answer
+}
+
+// A program that is killed, or gives up, while its one effect is under way takes nothing back: what came of it is waited for and kept.
+func TestAnEffectIsJudgedWhenItsProgramIsGone(t *testing.T) {
+	t.Parallel()
+	r, arrived, answer := waiting(t, writing)
 	ctx, killed := context.WithCancel(t.Context())
 	q := httptest.NewRequestWithContext(ctx, "PUT", "/projects/shop/things/?id=shop", strings.NewReader("{}"))
 	q.Header.Set("Authorization", "Bearer "+r.ticket)
@@ -207,19 +213,7 @@ func TestAProgramAsksOnlySoOften(t *testing.T) {
 // Each request under way holds its body in this server's memory.
 func TestAProgramHasFewRequestsUnderWay(t *testing.T) {
 	t.Parallel()
-	arrived, answer := make(chan struct{}, maxRequests), make(chan struct{})
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		arrived <- struct{}{}
-		<-answer
-		_, _ = io.WriteString(w, "{}")
-	}))
-	t.Cleanup(service.Close)
-	c := directtest.Connect(t, provider.Settings{}, map[registry.Role]directtest.At{Role: {URL: service.URL, Editor: directtest.Bearer(t, service.URL, "the-real-token")}})
-	e, err := c.Endpoint(Role)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := newRelay(t.Context(), func() {}, e, reading, direct.Arguments{"project": json.RawMessage(`"shop"`)})
+	r, arrived, answer := waiting(t, reading)
 	var all sync.WaitGroup
 	begun := make(chan struct{}, 5*maxAtOnce)
 	for range cap(begun) {

@@ -28,14 +28,21 @@ var deeds = map[string]func(){
 	"say":        func() { fmt.Println("hello"); fmt.Fprintln(os.Stderr, "there"); os.Exit(3) },
 	"tell":       tell,
 	"flood":      flood,
-	"hang":       func() { select {} },
+	"hang":       stay,
 	"fork":       fork,
 	"outlive":    outlive,
 	"eat":        eat,
 	"fill":       fill,
 	"escape":     escape,
 	"hoard":      hoard,
-	"grandchild": func() { time.Sleep(time.Hour) },
+	"grandchild": stay,
+}
+
+// stay goes when it is ended, and never by itself.
+func stay() {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGTERM)
+	<-asked
 }
 
 func TestMain(m *testing.M) {
