@@ -67,4 +67,9 @@ func TestTheTokenIsJudged(t *testing.T) {
 			t.Errorf("%s: judging pushed something", name)
 		}
 	}
+	g.github.Permit(map[string]string{"contents": "write", "pull_requests": "write"})
+	g.github.Sicken()
+	if found := g.Lines.Probe(t.Context(), c); found.OK || strings.Contains(found.Found+found.What, "lacks") {
+		t.Errorf("a failure of GitHub's own is taken for a missing right: %+v", found)
+	}
 }

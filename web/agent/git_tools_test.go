@@ -63,3 +63,22 @@ func TestAPullRequestIsAnActionThatIsFoundAgain(t *testing.T) {
 		t.Errorf("a forged mark: %s %s", now.State, now.ErrorSentence)
 	}
 }
+
+// A request for a review whose answer was lost is settled where GitHub lists everybody as asked, and left to a person where somebody is missing.
+func TestARequestForAReviewIsLookedFor(t *testing.T) {
+	t.Parallel()
+	for names, want := range map[string]action.State{`["ada"]`: action.StateSucceeded, `["ada","eve"]`: action.StateUncertain} {
+		g := newGitWorld(t, policy.AskUserOnWrite, policy.Task)
+		a := g.pushed(g.call("request_review", `{"repository":"acme/site","number":1,"reviewers":`+names+`}`))
+		g.Approve(a.ID)
+		g.github.Break(githubtest.CutAfter)
+		g.dispatch(a.ID)
+		if now := g.Action(a.ID); now.State != action.StateUncertain {
+			t.Fatalf("%s: the lost answer is %s", names, now.State)
+		}
+		g.github.Reviewed("eve")
+		if now := g.settle(a.ID); now.State != want {
+			t.Errorf("%s: %s by %s", names, now.State, now.Resolution)
+		}
+	}
+}

@@ -29,7 +29,8 @@ func TestTheAgentsSide(t *testing.T) {
 	hub.Repository("acme/site", 42)
 	s := newServer(t, "COUNTERSIGN_DEMO=1", endpointsFile(t, "github.v1/git", hub.URL, "github.v1/api", hub.URL))
 	s.start(t)
-	installs(t, s, "github", map[string]string{"access_token": githubtest.Token, "repositories": "acme/site"})
+	admin, key := installs(t, s, "github", map[string]string{"access_token": githubtest.Token, "repositories": "acme/site"})
+	judgesBranches(t, admin, key)
 	installsBeside(t, s, "structured-questions", "sequential-thinking")
 	w := &agentImage{s: s, hub: hub, run: s.runtime().starts(t, task("engineering", "ENG-40"))}
 	for _, chapter := range []struct {
@@ -46,6 +47,20 @@ func TestTheAgentsSide(t *testing.T) {
 		if !t.Run(chapter.name, chapter.told) {
 			t.FailNow()
 		}
+	}
+}
+
+// judgesBranches asks on the connection's page what a push would meet.
+func judgesBranches(t *testing.T, admin *person, key string) {
+	t.Helper()
+	admin.opens(t, "/connections/"+key)
+	admin.reads(t, "The credential is a fine-grained token.", "Branches agents may push")
+	for branch, words := range map[string]string{
+		"agent/fix-1": "Yes, it fits agent/**", "main": "is the default branch, which agents never push to", "hotfix": "is none of these", "agent/<b>x": "is not a plain branch name",
+	} {
+		admin.fills(t, "branch", branch)
+		admin.presses(t, "ask-branch")
+		admin.reads(t, words)
 	}
 }
 

@@ -3,6 +3,7 @@ package github
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -167,6 +168,9 @@ func errIsTimeout(err error) bool {
 	return ok && t.Timeout()
 }
 
+// errBarred is behind every refusal that the token's rights may be the reason for, and behind no failure of GitHub's own.
+var errBarred = errors.New("GitHub lets the token not do this, or shows it nothing to do it to")
+
 // answered is the fault for a status that is no success.
 func answered(status int, body []byte) error {
 	switch status {
@@ -179,7 +183,7 @@ func answered(status int, body []byte) error {
 		if why.Code == "upstream_error" {
 			why = gitgateway.Explain("", "Repository not found")
 		}
-		return fault.New(fault.Unavailable, fault.UpstreamError, why.What, why.Next)
+		return fault.New(fault.Unavailable, fault.UpstreamError, why.What, why.Next).Wrap(errBarred)
 	case http.StatusTooManyRequests:
 		return provider.Upstream("GitHub's rate limit for the token is used up.", nil)
 	}

@@ -2,11 +2,11 @@ package github
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
 
-	"countersign/internal/fault"
 	"countersign/internal/gitgateway"
 	"countersign/internal/provider"
 )
@@ -69,7 +69,7 @@ func (p *Provider) takesPushes(ctx context.Context, c *provider.Conn, r Reposito
 	if err == nil {
 		return true, body.Close()
 	}
-	if fault.Is(err, fault.UpstreamError) {
+	if errors.Is(err, errBarred) {
 		return false, nil
 	}
 	return false, err
@@ -118,7 +118,7 @@ func (p *Provider) permissions(ctx context.Context, c *provider.Conn, name strin
 		switch {
 		case err != nil:
 			return err
-		case header.Get("Retry-After") != "" || header.Get("X-RateLimit-Remaining") == "0":
+		case status == http.StatusForbidden && (header.Get("Retry-After") != "" || header.Get("X-RateLimit-Remaining") == "0"):
 			return answered(http.StatusTooManyRequests, nil) // which GitHub says with 403 as well
 		case status == http.StatusForbidden || status == http.StatusNotFound:
 			if q.without != "" {

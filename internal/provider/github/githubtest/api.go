@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
@@ -83,6 +84,8 @@ func (s *Server) document(name string, id int64, rest string) any {
 		return map[string]any{"total_count": 0, "secrets": []any{}}
 	case strings.HasSuffix(rest, "/comments"):
 		return s.said
+	case strings.HasSuffix(rest, "/requested_reviewers"):
+		return map[string]any{"users": s.asked, "teams": []any{}}
 	}
 	return nil
 }
@@ -109,6 +112,12 @@ func (s *Server) made(rest string, body []byte) any {
 	case strings.HasSuffix(rest, "/comments"):
 		asked["id"] = len(s.said) + 1
 		s.said = append(s.said, asked)
+	case strings.HasSuffix(rest, "/requested_reviewers"):
+		names, _ := asked["reviewers"].([]any)
+		for _, name := range names {
+			s.asked = append(s.asked, map[string]string{"login": name.(string)})
+		}
+		asked = map[string]any{"number": 1, "state": "open"}
 	default:
 		return nil
 	}
@@ -120,4 +129,11 @@ func (s *Server) PullRequests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.pulls)
+}
+
+// Reviewed takes somebody off the list of those who are asked to review, as GitHub does when they have.
+func (s *Server) Reviewed(login string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = slices.DeleteFunc(s.asked, func(u map[string]string) bool { return u["login"] == login })
 }

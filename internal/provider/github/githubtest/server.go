@@ -35,6 +35,8 @@ type Server struct {
 	pulls   []map[string]any
 	said    []map[string]any // comments
 	rights  rights
+	asked   []map[string]string // who is asked to review
+	ill     bool                // every advertisement for a push is answered with 502
 }
 
 // Entry is one request as it arrived.
@@ -201,6 +203,10 @@ func (s *Server) git(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/"+to+".git/info/refs", http.StatusMovedPermanently)
 		return
 	}
+	if r.URL.Query().Get("service") == "git-receive-pack" && s.sick() {
+		http.Error(w, "Bad Gateway", http.StatusBadGateway)
+		return
+	}
 	if r.URL.Query().Get("service") == "git-receive-pack" && !s.held().may("contents", "write") {
 		http.Error(w, "Write access to repository not granted.", http.StatusForbidden)
 		return
@@ -225,6 +231,19 @@ func (s *Server) broken(w http.ResponseWriter, r *http.Request, fault Fault) {
 		_ = http.NewResponseController(w).Flush()
 	}
 	panic(http.ErrAbortHandler)
+}
+
+// Sicken lets every advertisement for a push fail with 502.
+func (s *Server) Sicken() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ill = true
+}
+
+func (s *Server) sick() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ill
 }
 
 func (s *Server) moved(name string) string {
