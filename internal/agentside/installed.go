@@ -70,7 +70,11 @@ func cutLast(line string) (head, last string, ok bool) {
 // closure is a package with everything it depends on, found as Node finds it: in the node_modules of the folder that asks, then of the
 // folders above it, up to the one that is named. What is optional may be missing.
 func closure(modules, name string) ([]installed, error) {
-	modules, err := filepath.EvalSymlinks(modules)
+	modules, err := filepath.Abs(modules) // the server's own folder is another one
+	if err != nil {
+		return nil, err
+	}
+	modules, err = filepath.EvalSymlinks(modules)
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,9 @@ func TestEveryRuntimeBesideTheAgentIsPinned(t *testing.T) {
 // copied is a folder of packages with a copy of what a pin consists of.
 func copied(t *testing.T, p pin) string {
 	t.Helper()
-	root, err := filepath.EvalSymlinks(modules)
+	root, err := filepath.Abs(modules)
+	must(t, err)
+	root, err = filepath.EvalSymlinks(root)
 	must(t, err)
 	dir := filepath.Join(t.TempDir(), "node_modules")
 	found, err := closure(modules, p.pack)
