@@ -75,9 +75,11 @@ vulnerabilities: ## does our code reach a known vulnerability?
 	$(call tool,govulncheck) -db "file://$$db" ./...
 
 # Lint and the fuzz targets have their turn beside the tests, which mostly wait for databases and browsers. Lint vets, so the tests do not.
+# The packages that take longest begin first: the last to begin would otherwise run alone, on a machine with nothing else to do.
 .PHONY: test
 test: needs drift ## everything the machine can check: drift, lint, every test, 20 s of each fuzz target; ends with the Go summary
-	@scripts/beside 'make lint; FUZZTIME=20s scripts/fuzz' scripts/with-tests go test -vet=off -timeout 30m ./...
+	@scripts/beside 'make lint; FUZZTIME=20s scripts/fuzz' scripts/with-tests go test -p 3 -vet=off -timeout 30m \
+		./web/e2e ./cmd/gallery ./db ./internal/proof ./web/agent ./web ./...
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME, 5m unless told; what it finds becomes a file in testdata/fuzz, to be committed

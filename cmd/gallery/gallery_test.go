@@ -117,11 +117,11 @@ const (
 	contrastRule   = `{runOnly: ["color-contrast"]}`
 )
 
-// inspect runs axe-core with some of its rules. Nothing is preloaded: only the rule about locked orientation wants the style sheets' text,
-// which is the same on every page.
+// inspect runs axe-core with some of its rules, and has it report nothing else than what is violated, which halves its time. Nothing is
+// preloaded: only the rule about locked orientation wants the style sheets' text, which is the same on every page.
 func inspect(t *testing.T, page playwright.Page, rules string) problems {
 	t.Helper()
-	raw, err := page.Evaluate(`async () => JSON.stringify((await axe.run(document, {resultTypes: ["violations"], preload: false, ...` + rules + `})).violations)`)
+	raw, err := page.Evaluate(`async () => JSON.stringify((await axe.run(document, {reporter: "no-passes", resultTypes: ["violations"], preload: false, ...` + rules + `})).violations)`)
 	if err != nil {
 		t.Fatal(err)
 	}
