@@ -79,7 +79,7 @@ vulnerabilities: ## does our code reach a known vulnerability?
 .PHONY: test
 test: needs drift ## everything the machine can check: drift, lint, every test, 20 s of each fuzz target; ends with the Go summary
 	@scripts/beside 'make lint; FUZZTIME=20s scripts/fuzz' scripts/with-tests go test -p 3 -vet=off -timeout 30m \
-		./web/e2e ./cmd/gallery ./db ./internal/proof ./web/agent ./web ./...
+		./web/e2e ./cmd/gallery ./db/... ./internal/proof ./web/... ./...
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME, 5m unless told; what it finds becomes a file in testdata/fuzz, to be committed
