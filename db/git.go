@@ -1,14 +1,17 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"countersign/db/rows"
+	"countersign/internal/audit"
 	"countersign/internal/connector"
 	"countersign/internal/gitgateway"
 	"countersign/internal/identity"
@@ -121,6 +124,32 @@ func (s Git) Pin(ctx context.Context, org identity.OrgID, key connector.Key, rep
 		return orAbsent(err, "connection")
 	})
 	return kept, err
+}
+
+// Pins are the repositories of a connection as they were met.
+func (s Git) Pins(ctx context.Context, org identity.OrgID, key connector.Key) (out []gitgateway.Pinned, err error) {
+	err = s.readOrg(ctx, org, func(tx pgx.Tx) error {
+		found, err := rows.New(tx).GitPins(ctx, string(org), string(key))
+		for _, r := range found {
+			out = append(out, gitgateway.Pinned{Name: r.Name, ID: r.GithubID, Now: r.NowNamed})
+		}
+		return err
+	})
+	return out, err
+}
+
+// Named keeps the name a pinned repository has now; empty where it is the one it was connected under. What is known already changes nothing.
+func (s Git) Named(ctx context.Context, org identity.OrgID, key connector.Key, p gitgateway.Pinned) error {
+	return s.inOrg(ctx, org, func(tx pgx.Tx) error {
+		n, err := rows.New(tx).GitNamed(ctx, rows.GitNamedParams{NowNamed: p.Now, OrgID: string(org), Key: string(key), Name: p.Name, GithubID: p.ID})
+		if err != nil || n == 0 {
+			return err
+		}
+		return insertAudit(ctx, tx, audit.Entry{
+			Org: org, Actor: audit.System("github"), Event: audit.RepositoryRenamed, Object: audit.Object{Kind: "connection", ID: key.String()},
+			Facts: []audit.Fact{{Name: "connected as", Value: p.Name}, {Name: "number", Value: strconv.FormatInt(p.ID, 10)}, {Name: "name", Value: cmp.Or(p.Now, p.Name)}},
+		})
+	})
 }
 
 // Sweep removes the packs that nothing waits for and nobody asks for again.

@@ -37,6 +37,7 @@ var events = []event{
 	{audit.ConnectionDisconnect, "Connection disconnected"},
 	{audit.ConnectionRetired, "Connection retired"},
 	{audit.AccessSaved, "Mode and tools saved"},
+	{audit.RepositoryRenamed, "Repository renamed on GitHub"},
 	{audit.DefinitionHeld, "Tool held back"},
 	{audit.DefinitionAccepted, "Tool change accepted"},
 	{audit.ReadConfirmed, "Tool confirmed as a read"},

@@ -165,6 +165,7 @@ func Routes(h Handlers) []Route {
 			Route{get, "/connections", with(identity.View, c.List)},
 			Route{get, "/connections/new/:integration", with(identity.Manage, c.New)},
 			Route{post, "/connections/new/:integration", with(identity.Manage, c.Install)},
+			Route{post, "/connections/new/:integration/repositories", with(identity.Manage, c.Choose)},
 			Route{get, "/connections/:key", with(identity.View, c.Show)},
 			Route{post, "/connections/:key/access", with(identity.Manage, c.SaveAccess)},
 			Route{post, "/connections/:key/accept", with(identity.Manage, c.Accept)},

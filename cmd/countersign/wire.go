@@ -111,7 +111,7 @@ func wire(w wiring) (*app, error) {
 	consents := db.Consents{DB: w.db}
 	a.lines.Keeping(&consent.Keeper{Store: consents, Directory: consents, Registry: w.registry, Keys: w.keys, Log: w.log})
 	a.connections = &installation.Connections{
-		Read: connections, Write: connections, Prober: a.lines, Releases: a.releases, Credentials: credentials, Registry: w.registry, Keys: w.keys,
+		Read: connections, Write: connections, Prober: a.lines, Scout: a.lines, Releases: a.releases, Credentials: credentials, Registry: w.registry, Keys: w.keys,
 	}
 	desk := &consent.Desk{
 		Ours: consent.Ours{PublicURL: w.publicURL}, Requests: consents, Store: consents, Directory: consents, Connections: connections, Manifests: a.connections,
@@ -149,7 +149,7 @@ func wire(w wiring) (*app, error) {
 		Catalog:  &admin.Catalog{Releases: a.releases, Read: connections, Registry: w.registry, Ready: a.lines.Ready},
 		Connections: &admin.Connections{
 			Service: a.connections, Desk: desk, People: a.people, Vault: vault, Trail: a.chain, Profiles: a.profiles, Actions: actions, Contexts: a.contexts,
-			Ready: a.lines.Ready, Repositories: a.lines,
+			Ready: a.lines.Ready, Repositories: a.lines, Pins: db.Git{DB: w.db},
 		},
 		Consents: &admin.Consents{Desk: desk, Service: a.connections},
 		Actions:  inbox,

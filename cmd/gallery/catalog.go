@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 
 	"countersign/catalog"
@@ -68,6 +69,16 @@ func catalogPages() []Entry {
 		"url":    "The address carries a query (?…). Addresses are shown on pages and written to logs; a credential has a field of its own.",
 		"header": "“Authorization” has a form of its own; choose a bearer token, or the header that the server names.", "token": "“Credential” is empty; it is needed to connect.",
 	}
+	tokens := views.InstallView{Offer: views.Offer{Manifest: oneOf("github")}, Form: install.Form, Contract: manifest.PAT, Name: "GitHub", Place: views.Place{Host: "github.com"}}
+	listed := tokens
+	listed.Carried, listed.Settings = "1796140800.sealed", map[string]string{"repositories": "harbor/typed"}
+	listed.Choice = &views.RepositoryChoice{Chosen: []string{"harbor/api", "harbor/typed"}, Choices: installation.Choices{Page: 2, More: true, Listed: []installation.Choice{
+		{Name: "harbor/api", Private: true, Writable: true}, {Name: "harbor/attic", Archived: true}, {Name: "harbor/handbook"}, {Name: "harbor/" + strings.Repeat("long-", 19) + "name", Private: true, Writable: true},
+	}}}
+	barren := tokens
+	barren.Carried, barren.Choice = listed.Carried, &views.RepositoryChoice{Choices: installation.Choices{Page: 1}}
+	refusedToken := tokens
+	refusedToken.Error, refusedToken.Next = "GitHub does not accept this token.", "Check that it was copied whole, has not expired and was not revoked."
 	gone := install
 	gone.Place = missing
 	return []Entry{
@@ -83,6 +94,10 @@ func catalogPages() []Entry {
 		{one, "long", views.IntegrationPage(frame("PagerDuty", "catalog"), views.IntegrationView{Offer: views.Offer{Manifest: oneOf("pagerduty")}, Release: digest, Place: views.Place{Host: "mcp.pagerduty.com"}, MayInstall: true})},
 		{form, "empty", views.InstallPage(frame("Install", "catalog"), install)},
 		{form, "failed", views.InstallPage(frame("Install", "catalog"), failed)},
+		{form, "token", views.InstallPage(frame("Install", "catalog"), tokens)},
+		{form, "repositories", views.InstallPage(frame("Install", "catalog"), listed)},
+		{form, "no repositories", views.InstallPage(frame("Install", "catalog"), barren)},
+		{form, "token refused", views.InstallPage(frame("Install", "catalog"), refusedToken)},
 		{form, "choice", views.InstallPage(frame("Install", "catalog"), choice)},
 		{one, "own", views.IntegrationPage(frame(custom.Name, "catalog"), views.IntegrationView{Offer: views.Offer{Manifest: custom}, Release: digest, Place: own.Place, MayInstall: true})},
 		{form, "own server", views.InstallPage(frame("Install", "catalog"), own)},

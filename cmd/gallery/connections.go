@@ -7,6 +7,7 @@ import (
 	"countersign/internal/audit"
 	"countersign/internal/connector"
 	"countersign/internal/credential"
+	"countersign/internal/gitgateway"
 	"countersign/internal/installation"
 	modes "countersign/internal/policy"
 	"countersign/internal/provider"
@@ -261,6 +262,7 @@ func toGit(v *views.ConnectionView, asked views.BranchesView) {
 	v.Connection, v.Manifest, v.Tools, v.Credential, v.History, v.Meaning = c, oneOf(c.Integration), nil, nil, nil, nil
 	v.Place, v.UsedBy, v.Waiting = views.Place{Host: "github.com"}, []string{"engineering"}, 0
 	asked.Patterns, asked.Repositories, asked.Repository = []string{"agent/**", "fix-*"}, []string{"harbor/api", "harbor/site"}, "harbor/api"
+	asked.Known = []gitgateway.Pinned{{Name: "harbor/api", ID: 70412, Now: "harbor/api-gateway"}}
 	v.Branches = &asked
 }
 

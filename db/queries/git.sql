@@ -28,3 +28,12 @@ ON CONFLICT DO NOTHING;
 -- name: GitPinned :one
 SELECT r.github_id FROM git_repositories r JOIN connections c ON c.id = r.connection_id
 WHERE c.org_id = @org_id AND c.key = @key AND r.name = @name;
+
+-- name: GitPins :many
+SELECT r.name, r.github_id, coalesce(r.now_named, '')::text AS now_named FROM git_repositories r JOIN connections c ON c.id = r.connection_id
+WHERE c.org_id = @org_id AND c.key = @key ORDER BY r.name;
+
+-- name: GitNamed :execrows
+UPDATE git_repositories r SET now_named = nullif(@now_named::text, '') FROM connections c
+WHERE c.id = r.connection_id AND c.org_id = @org_id AND c.key = @key AND r.name = @name AND r.github_id = @github_id
+  AND coalesce(r.now_named, '') <> @now_named::text;

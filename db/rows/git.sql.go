@@ -11,6 +11,34 @@ import (
 	"time"
 )
 
+const gitNamed = `-- name: GitNamed :execrows
+UPDATE git_repositories r SET now_named = nullif($1::text, '') FROM connections c
+WHERE c.id = r.connection_id AND c.org_id = $2 AND c.key = $3 AND r.name = $4 AND r.github_id = $5
+  AND coalesce(r.now_named, '') <> $1::text
+`
+
+type GitNamedParams struct {
+	NowNamed string
+	OrgID    string
+	Key      string
+	Name     string
+	GithubID int64
+}
+
+func (q *Queries) GitNamed(ctx context.Context, arg GitNamedParams) (int64, error) {
+	result, err := q.db.Exec(ctx, gitNamed,
+		arg.NowNamed,
+		arg.OrgID,
+		arg.Key,
+		arg.Name,
+		arg.GithubID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const gitPack = `-- name: GitPack :one
 SELECT p.bytes, p.pieces, p.diff FROM git_packs p JOIN connections c ON c.id = p.connection_id
 WHERE c.org_id = $1 AND c.key = $2 AND p.digest = $3
@@ -154,4 +182,35 @@ func (q *Queries) GitPinned(ctx context.Context, orgID string, key string, name 
 	var github_id int64
 	err := row.Scan(&github_id)
 	return github_id, err
+}
+
+const gitPins = `-- name: GitPins :many
+SELECT r.name, r.github_id, coalesce(r.now_named, '')::text AS now_named FROM git_repositories r JOIN connections c ON c.id = r.connection_id
+WHERE c.org_id = $1 AND c.key = $2 ORDER BY r.name
+`
+
+type GitPinsRow struct {
+	Name     string
+	GithubID int64
+	NowNamed string
+}
+
+func (q *Queries) GitPins(ctx context.Context, orgID string, key string) ([]GitPinsRow, error) {
+	rows, err := q.db.Query(ctx, gitPins, orgID, key)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []GitPinsRow
+	for rows.Next() {
+		var i GitPinsRow
+		if err := rows.Scan(&i.Name, &i.GithubID, &i.NowNamed); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

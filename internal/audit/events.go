@@ -28,6 +28,7 @@ const (
 	ConnectionDisconnect Event = "connection.disconnected"
 	ConnectionRetired    Event = "connection.retired"
 	AccessSaved          Event = "connection.access_saved"
+	RepositoryRenamed    Event = "connection.repository_renamed" // GitHub calls it otherwise now; its number is the same
 	DefinitionHeld       Event = "connection.definition_held"
 	DefinitionAccepted   Event = "connection.definition_accepted"
 	ReadConfirmed        Event = "connection.read_confirmed"

@@ -34,6 +34,7 @@ type Connections struct {
 	Read        Reader
 	Write       Writer
 	Prober      Prober
+	Scout       Scout // nil: nothing is listed to choose from
 	Releases    Releases
 	Credentials Credentials
 	Registry    registry.Table

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"countersign/internal/connector"
 	"countersign/internal/fault"
 	"countersign/internal/gitgateway"
+	"countersign/internal/identity"
 	"countersign/internal/installation"
 	"countersign/internal/provider/github"
 	"countersign/internal/registry"
@@ -16,6 +18,11 @@ import (
 // Repositories knows the repositories of connections to git. reach.Lines implements it.
 type Repositories interface {
 	DefaultBranch(ctx context.Context, c installation.Connection, repository string) (string, error)
+}
+
+// Pins reads which repositories a connection has met. db.Git implements it.
+type Pins interface {
+	Pins(ctx context.Context, org identity.OrgID, key connector.Key) ([]gitgateway.Pinned, error)
 }
 
 // branches fills in where agents may push, and answers for the branch that the query names. A push is judged by the same rules.
@@ -29,6 +36,11 @@ func (p *Connections) branches(r *Request, c installation.Connection) (*views.Br
 	}
 	v := &views.BranchesView{
 		Patterns: rules, Repositories: github.Repositories(c.Settings), Repository: strings.ToLower(r.QueryParam("repository")), Branch: strings.TrimPrefix(strings.TrimSpace(r.QueryParam("branch")), "refs/heads/"),
+	}
+	if p.Pins != nil {
+		if v.Known, err = p.Pins.Pins(r.Ctx(), c.Org, c.Key); err != nil {
+			return nil, err
+		}
 	}
 	if len(v.Repositories) > 0 && !slices.Contains(v.Repositories, v.Repository) {
 		v.Repository = v.Repositories[0]

@@ -29,6 +29,7 @@ type Connections struct {
 	Contexts preferences.Store        // what connections mean; nil: nothing is said of them
 	Ready    func(registry.Key) error // says what this server lacks for a runtime; nil: nothing is lacking
 
+	Pins         Pins         // nil: nobody knows the numbers of repositories
 	Repositories Repositories // nil: nobody can be asked for a default branch
 }
 

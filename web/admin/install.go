@@ -6,6 +6,7 @@ import (
 
 	"countersign/internal/installation"
 	"countersign/internal/manifest"
+	"countersign/internal/provider/github"
 	"countersign/internal/registry"
 	"countersign/internal/secret"
 	"countersign/views"
@@ -42,7 +43,12 @@ func (p *Connections) Install(r *Request) error {
 		return err
 	}
 	q := posted(r, o.Manifest)
-	c, err := p.Service.Install(r.Ctx(), r.Person(), q)
+	v := views.InstallView{Form: q.ID, Contract: q.Contract, Name: q.Name, Settings: q.Settings, Remote: q.Remote}
+	var c installation.Connection
+	if q.Secrets, err = p.entered(r, q); err == nil {
+		v.Carried = r.Posted("carried")
+		c, err = p.Service.Install(r.Ctx(), r.Person(), q)
+	}
 	if err == nil && c.State == installation.NeedsConsent { // what the service will ask for comes first, then a person's yes
 		return r.Done(ui.OK, "Installed as "+c.Key.String()+". Agents can use nothing of it until somebody signs in at the service.", connectionPath(c.Key)+"/consent")
 	}
@@ -53,7 +59,7 @@ func (p *Connections) Install(r *Request) error {
 	if !again {
 		return err
 	}
-	v := views.InstallView{Form: q.ID, Contract: q.Contract, Name: q.Name, Settings: q.Settings, Remote: q.Remote, Errors: fields, Error: what(whole), Next: next(whole)}
+	v.Errors, v.Error, v.Next = fields, what(whole), next(whole)
 	if wrong := fields["contract"]; wrong != "" { // it has no input of its own
 		v.Error = wrong
 	}
@@ -75,6 +81,9 @@ func posted(r *Request, m manifest.Manifest) installation.Setup {
 	q.Secrets = secrets(r, m, q.Contract)
 	for _, s := range m.Resources {
 		q.Settings[s.Name] = r.Posted(views.InputName(s.Name))
+	}
+	if choosable(m) {
+		q.Settings[github.RepositoriesSetting] = union(q.Settings[github.RepositoriesSetting], r.Values(views.TickedRepository))
 	}
 	return q
 }

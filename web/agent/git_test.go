@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"countersign/db"
 	"countersign/internal/action"
 	"countersign/internal/audit"
 	"countersign/internal/capability"
@@ -243,9 +244,44 @@ func TestARepositoryIsTheOneThatWasConnected(t *testing.T) {
 	if said := g.fails("site", "push", "origin", "HEAD:agent/again"); !strings.Contains(said, "not the repository any more that was connected") {
 		t.Errorf("git's user reads\n%s", said)
 	}
-	g.github.Renumber("acme/site", 42)
-	g.github.Rename("acme/site", "acme/new")
-	if said := g.fails("site", "push", "origin", "HEAD:agent/again"); !strings.Contains(said, "remote: ") || !strings.Contains(said, "renamed") {
+}
+
+// TestARenamedRepositoryIsFollowedByItsNumber renames a repository under a run: its old remote goes on working, for what was staged before as
+// for what comes, until somebody else has the old name.
+func TestARenamedRepositoryIsFollowedByItsNumber(t *testing.T) {
+	t.Parallel()
+	g := newGitWorld(t, policy.AskUserOnWrite, policy.Task)
+	tip := g.clone()
+	a := g.pushed(g.fails("site", "push", "origin", "agent/fix-1"))
+	g.github.Rename("acme/site", "acme/harbor")
+	g.must("site", "fetch", "-q") // what was found out a moment ago still says the old name
+	g.Approve(a.ID)
+	g.dispatch(a.ID)
+	if a = g.Action(a.ID); a.State != action.StateSucceeded {
+		t.Fatalf("%s: %s", a.State, a.ErrorSentence)
+	}
+	if at := g.github.Git(g.github.Dir("acme/harbor"), "rev-parse", "agent/fix-1"); at != tip {
+		t.Errorf("the branch is at %s", at)
+	}
+	for _, c := range []struct{ tool, arguments, want string }{
+		{"get_file", `{"repository":"acme/site","path":"README.md"}`, `"text":"hello\n"`},
+		{"list_branches", `{"repository":"acme/site"}`, `agent/fix-1`},
+		{"get_file", `{"repository":"acme/harbor","path":"README.md"}`, "outside_resource"},
+	} {
+		if got := g.call(c.tool, c.arguments); !strings.Contains(got, c.want) {
+			t.Errorf("%s %s answers %s", c.tool, c.arguments, got)
+		}
+	}
+	pins, err := db.Git{DB: g.DB}.Pins(t.Context(), g.Org.ID, g.connection.Key)
+	if err != nil || len(pins) != 1 || pins[0] != (gitgateway.Pinned{Name: "acme/site", ID: 42, Now: "acme/harbor"}) {
+		t.Errorf("it is known as %+v %v", pins, err)
+	}
+	if e := g.trail(audit.RepositoryRenamed); len(e) != 1 || fact(e[0], "name") != "acme/harbor" {
+		t.Errorf("the trail says %+v", e)
+	}
+	g.github.Listed("acme/site", 7) // somebody else takes the name that is free now
+	g.github.Unredirect("acme/site")
+	if said := g.fails("site", "push", "origin", "HEAD:agent/again"); !strings.Contains(said, "its name was given to another one") {
 		t.Errorf("git's user reads\n%s", said)
 	}
 }

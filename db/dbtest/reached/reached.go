@@ -57,7 +57,7 @@ func New(s *scene.Scene, also map[registry.Key]string) *Reached {
 		hosted.Kind: hosted.New("test"), remote.Kind: remote.New("test"), github.Kind: &github.Provider{Packs: db.Git{DB: s.DB}, Pins: db.Git{DB: s.DB}},
 	})
 	s.T.Cleanup(r.Lines.Close)
-	r.Service = &installation.Connections{Read: s.Connections, Write: s.Connections, Prober: r.Lines, Releases: r.Releases, Credentials: s.Credentials, Registry: r.Table, Keys: keys}
+	r.Service = &installation.Connections{Read: s.Connections, Write: s.Connections, Prober: r.Lines, Scout: r.Lines, Releases: r.Releases, Credentials: s.Credentials, Registry: r.Table, Keys: keys}
 	return r
 }
 

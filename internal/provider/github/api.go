@@ -165,8 +165,8 @@ func keeping[T any](T) func(json.RawMessage) any {
 	}
 }
 
-// call is one API call of a run: the tool, its arguments and the repository they name.
-func (p *Provider) call(ctx context.Context, c *provider.Conn, call provider.Call) (apiTool, apiArguments, Repository, error) {
+// call is one API call of a run: the tool, its arguments and the repository they name, looked at anew where that is wanted.
+func (p *Provider) call(ctx context.Context, c *provider.Conn, call provider.Call, fresh bool) (apiTool, apiArguments, Repository, error) {
 	tool, ok := apiTools[call.Tool]
 	if !ok {
 		return tool, apiArguments{}, Repository{}, byGit
@@ -175,13 +175,13 @@ func (p *Provider) call(ctx context.Context, c *provider.Conn, call provider.Cal
 	if err := json.Unmarshal(call.Arguments, &a); err != nil {
 		return tool, a, Repository{}, fault.New(fault.Invalid, fault.InvalidArguments, "The arguments cannot be read.", "Send them as the tool's input schema describes.").Wrap(err)
 	}
-	r, err := p.Repository(ctx, c, a.Repository, false)
+	r, err := p.Repository(ctx, c, a.Repository, fresh)
 	return tool, a, r, err
 }
 
 // Read implements provider.Provider.
 func (p *Provider) Read(ctx context.Context, c *provider.Conn, call provider.Call) (provider.Result, error) {
-	tool, a, r, err := p.call(ctx, c, call)
+	tool, a, r, err := p.call(ctx, c, call, false)
 	if err != nil {
 		return provider.Result{}, err
 	}
@@ -189,7 +189,7 @@ func (p *Provider) Read(ctx context.Context, c *provider.Conn, call provider.Cal
 		return provider.Result{}, fault.New(fault.Internal, fault.CodeInternal, "An effect was called as a read.", "")
 	}
 	var raw json.RawMessage
-	if _, err := p.get(ctx, c, "/repos/"+r.Name+tool.path(a), &raw); err != nil {
+	if _, err := p.get(ctx, c, "/repos/"+r.Now+tool.path(a), &raw); err != nil {
 		return provider.Result{}, err
 	}
 	out := said(call.Tool, tool, raw)
@@ -237,7 +237,7 @@ func fileText(raw json.RawMessage) string {
 
 // effect sends one API call that changes something, once.
 func (p *Provider) effect(ctx context.Context, c *provider.Conn, call provider.Call) action.Outcome {
-	tool, a, r, err := p.call(ctx, c, call)
+	tool, a, r, err := p.call(ctx, c, call, true) // what was approved for one repository must not meet another, nor a redirect
 	switch {
 	case err == nil && tool.body == nil:
 		err = byGit
@@ -256,7 +256,7 @@ func (p *Provider) effect(ctx context.Context, c *provider.Conn, call provider.C
 		return unsent(fault.CodeInternal, "The request could not be made; nothing was sent.")
 	}
 	ctx, watch := egress.Observe(ctx)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(endpoint.URL, "/")+"/repos/"+r.Name+tool.path(a), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(endpoint.URL, "/")+"/repos/"+r.Now+tool.path(a), bytes.NewReader(body))
 	if err != nil {
 		return unsent(fault.CodeInternal, "The request could not be made; nothing was sent.")
 	}
@@ -292,7 +292,7 @@ func (p *Provider) effect(ctx context.Context, c *provider.Conn, call provider.C
 
 // lookFor is the read by which what an effect left behind is found again.
 func (p *Provider) lookFor(ctx context.Context, c *provider.Conn, call provider.Call) (provider.Sighting, error) {
-	_, a, r, err := p.call(ctx, c, call)
+	_, a, r, err := p.call(ctx, c, call, true)
 	if err != nil {
 		return provider.Sighting{}, err
 	}
@@ -304,10 +304,10 @@ func (p *Provider) lookFor(ctx context.Context, c *provider.Conn, call provider.
 	}
 	path := "/issues/" + strconv.Itoa(a.Number) + "/comments?per_page=100&sort=created&direction=desc&since=" + url.QueryEscape("2020-01-01T00:00:00Z")
 	if call.Tool == "open_pull_request" {
-		owner, _, _ := strings.Cut(r.Name, "/")
+		owner, _, _ := strings.Cut(r.Now, "/")
 		path = "/pulls?state=all&per_page=100&head=" + url.QueryEscape(owner+":"+a.Head) + "&base=" + url.QueryEscape(a.Base)
 	}
-	if _, err := p.get(ctx, c, "/repos/"+r.Name+path, &there); err != nil {
+	if _, err := p.get(ctx, c, "/repos/"+r.Now+path, &there); err != nil {
 		return provider.Sighting{}, err
 	}
 	mark := strings.TrimSpace(marker(call.Action))
@@ -330,7 +330,7 @@ func (p *Provider) asked(ctx context.Context, c *provider.Conn, r Repository, a 
 	var there struct {
 		Users []reviewer `json:"users"`
 	}
-	if _, err := p.get(ctx, c, "/repos/"+r.Name+"/pulls/"+strconv.Itoa(a.Number)+"/requested_reviewers", &there); err != nil {
+	if _, err := p.get(ctx, c, "/repos/"+r.Now+"/pulls/"+strconv.Itoa(a.Number)+"/requested_reviewers", &there); err != nil {
 		return provider.Sighting{}, err
 	}
 	for _, wanted := range a.Reviewers {

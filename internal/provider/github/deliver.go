@@ -59,7 +59,7 @@ func send(ctx context.Context, c *provider.Conn, r Repository, a PushArguments, 
 	command := gitgateway.Command{Old: a.Old, New: a.New, Ref: "refs/heads/" + a.Branch}
 	head := gitgateway.PushRequest(command)
 	ctx, watch := egress.Observe(ctx)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, remote(endpoint, r.Name)+"/git-receive-pack", io.MultiReader(bytes.NewReader(head), pack))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, remote(endpoint, r.Now)+"/git-receive-pack", io.MultiReader(bytes.NewReader(head), pack))
 	if err != nil {
 		return unsent(fault.CodeInternal, "The request could not be made; nothing was sent.")
 	}
@@ -172,7 +172,7 @@ func (p *Provider) beyond(ctx context.Context, c *provider.Conn, r Repository, a
 	var compared struct {
 		Status string `json:"status"`
 	}
-	if _, err := p.get(ctx, c, "/repos/"+r.Name+"/compare/"+a.New+"..."+now+"?per_page=1", &compared); err != nil {
+	if _, err := p.get(ctx, c, "/repos/"+r.Now+"/compare/"+a.New+"..."+now+"?per_page=1", &compared); err != nil {
 		if fault.Is(err, fault.UpstreamError) {
 			return provider.Sighting{Sight: provider.Unseen, Sentence: "“" + a.Branch + "” is at " + now[:10] + ", and GitHub does not compare it with the push."}, nil
 		}

@@ -1,6 +1,6 @@
 // Package github owns the git kind: GitHub as a transport of repositories. It streams fetches through, delivers an approved push once
 // with the old id that was shown, and finds out afterwards, by reading, what became of one whose answer was lost. A repository is the
-// one a person named, by GitHub's own number for it, and never what a redirect makes of its name. It knows no credential (the clients
+// one a person named, by GitHub's own number for it: a rename is followed by asking for that number, never by a redirect. It knows no credential (the clients
 // it is given carry it), and sends nothing that was not approved.
 package github
 
@@ -14,6 +14,7 @@ import (
 	"countersign/internal/action"
 	"countersign/internal/connector"
 	"countersign/internal/fault"
+	"countersign/internal/gitgateway"
 	"countersign/internal/identity"
 	"countersign/internal/provider"
 	"countersign/internal/registry"
@@ -42,6 +43,10 @@ type Packs interface {
 // Pins keeps GitHub's number of a repository the first time a connection meets it, and answers the kept one ever after.
 type Pins interface {
 	Pin(ctx context.Context, org identity.OrgID, key connector.Key, repository string, id int64) (int64, error)
+	// Pins are those that are kept.
+	Pins(ctx context.Context, org identity.OrgID, key connector.Key) ([]gitgateway.Pinned, error)
+	// Named keeps the name a kept repository has now.
+	Named(ctx context.Context, org identity.OrgID, key connector.Key, p gitgateway.Pinned) error
 }
 
 // Provider serves every connection to GitHub.

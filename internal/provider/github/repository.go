@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,7 +20,8 @@ import (
 
 // Repository is one that a connection is for, as GitHub knows it.
 type Repository struct {
-	Name          string // "owner/name" in lower case
+	Name          string // "owner/name" in lower case, as it was connected
+	Now           string // the name GitHub has for it now, in lower case; requests are sent to this one
 	ID            int64  // GitHub's number, which a rename does not change
 	DefaultBranch string
 	MayPush       bool // says the API; what a ruleset allows is another matter
@@ -46,8 +48,8 @@ type found struct {
 	at time.Time
 }
 
-// Repository answers one that the connection is for. A name it is not for, one that GitHub has given to something else since, and one
-// that it would redirect are refused alike: outside.
+// Repository answers one that the connection is for. A name it is not for, and one that GitHub has given to something else since, are
+// refused alike: outside. One that was renamed is followed by its number.
 func (p *Provider) Repository(ctx context.Context, c *provider.Conn, name string, fresh bool) (Repository, error) {
 	name = strings.ToLower(name)
 	if !slices.Contains(Repositories(c.Settings.Resources), name) {
@@ -75,17 +77,25 @@ func outside(what string) *fault.Error {
 	return fault.New(fault.Forbidden, fault.OutsideResource, what, "Use a repository of the gateway configuration, or ask an admin to connect this one.")
 }
 
+// described is what the API says of a repository.
+type described struct {
+	ID            int64  `json:"id"`
+	FullName      string `json:"full_name"`
+	DefaultBranch string `json:"default_branch"`
+	Private       bool   `json:"private"`
+	Archived      bool   `json:"archived"`
+	Permissions   struct {
+		Push bool `json:"push"`
+	} `json:"permissions"`
+}
+
 // look asks the API, and compares the number with the kept one.
 func (p *Provider) look(ctx context.Context, c *provider.Conn, name string) (Repository, error) {
-	var answer struct {
-		ID            int64  `json:"id"`
-		FullName      string `json:"full_name"`
-		DefaultBranch string `json:"default_branch"`
-		Permissions   struct {
-			Push bool `json:"push"`
-		} `json:"permissions"`
-	}
+	var answer described
 	header, err := p.get(ctx, c, "/repos/"+name, &answer)
+	if errors.Is(err, errMoved) {
+		return p.follow(ctx, c, name, err)
+	}
 	if err != nil {
 		return Repository{}, err
 	}
@@ -99,7 +109,39 @@ func (p *Provider) look(ctx context.Context, c *provider.Conn, name string) (Rep
 	if kept != answer.ID {
 		return Repository{}, outside("“" + name + "” is not the repository any more that was connected: its name was given to another one.")
 	}
-	return Repository{Name: name, ID: answer.ID, DefaultBranch: answer.DefaultBranch, MayPush: answer.Permissions.Push, Token: tokenOf(header)}, nil
+	return p.named(ctx, c, name, answer, header)
+}
+
+// follow finds a repository that GitHub would redirect, by the number that was kept when it was met. The redirect itself is not followed:
+// whoever has taken the old name since could have made it.
+func (p *Provider) follow(ctx context.Context, c *provider.Conn, name string, moved error) (Repository, error) {
+	kept, err := p.Pins.Pins(ctx, c.Org, c.Key)
+	if err != nil {
+		return Repository{}, err
+	}
+	i := slices.IndexFunc(kept, func(k gitgateway.Pinned) bool { return k.Name == name })
+	if i < 0 {
+		return Repository{}, moved
+	}
+	var answer described
+	header, err := p.get(ctx, c, "/repositories/"+strconv.FormatInt(kept[i].ID, 10), &answer)
+	if err != nil {
+		return Repository{}, err
+	}
+	if answer.ID != kept[i].ID || !gitgateway.IsRepository(answer.FullName) {
+		return Repository{}, outside("GitHub answers for “" + name + "” with another repository than the one that was connected.")
+	}
+	return p.named(ctx, c, name, answer, header)
+}
+
+// named keeps the name that a repository has now.
+func (p *Provider) named(ctx context.Context, c *provider.Conn, name string, d described, header http.Header) (Repository, error) {
+	r := Repository{Name: name, Now: strings.ToLower(d.FullName), ID: d.ID, DefaultBranch: d.DefaultBranch, MayPush: d.Permissions.Push, Token: tokenOf(header)}
+	pinned := gitgateway.Pinned{Name: name, ID: d.ID, Now: r.Now}
+	if r.Now == name {
+		pinned.Now = ""
+	}
+	return r, p.Pins.Named(ctx, c.Org, c.Key, pinned)
 }
 
 // DefaultBranch is the branch of a repository that agents never push to.
@@ -171,13 +213,16 @@ func errIsTimeout(err error) bool {
 // errBarred is behind every refusal that the token's rights may be the reason for, and behind no failure of GitHub's own.
 var errBarred = errors.New("GitHub lets the token not do this, or shows it nothing to do it to")
 
+// errMoved is behind the refusal of an answer that leads elsewhere.
+var errMoved = errors.New("GitHub answers with a redirect")
+
 // answered is the fault for a status that is no success.
 func answered(status int, body []byte) error {
 	switch status {
 	case http.StatusUnauthorized:
 		return provider.Unauthorized()
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		return outside("GitHub would redirect this repository: it was renamed or moved since it was connected.")
+		return fault.New(fault.Forbidden, fault.OutsideResource, "GitHub has this repository under another name now.", "Connect it by the name it has now.").Wrap(errMoved)
 	case http.StatusForbidden, http.StatusNotFound:
 		why := gitgateway.Explain("", string(body[:min(len(body), 4096)]))
 		if why.Code == "upstream_error" {

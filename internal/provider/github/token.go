@@ -36,7 +36,7 @@ func (p *Provider) judge(ctx context.Context, c *provider.Conn, all []Repository
 	if j.kind = "a fine-grained token"; all[0].Token.Classic {
 		j.kind = "a classic token"
 		j.scopes(all[0].Token.Scopes)
-	} else if err := p.permissions(ctx, c, all[0].Name, &j); err != nil {
+	} else if err := p.permissions(ctx, c, all[0].Now, &j); err != nil {
 		return j, err
 	}
 	var foreign, closed []string

@@ -3,6 +3,7 @@ package github
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -30,12 +31,25 @@ func (p *Provider) Upstream(c *provider.Conn, r Repository) gitgateway.Upstream 
 	return func(ctx context.Context, body []byte) (io.ReadCloser, error) { return p.Upload(ctx, c, r, true, body) }
 }
 
+// ask reads of a repository. One that was renamed since it was last looked at is looked at again, and asked by the name it has now.
 func (p *Provider) ask(ctx context.Context, c *provider.Conn, method string, r Repository, path string, s gitgateway.Service, v2 bool, body []byte) (io.ReadCloser, error) {
+	answer, err := p.read(ctx, c, method, r, path, s, v2, body)
+	if !errors.Is(err, errMoved) {
+		return answer, err
+	}
+	now, again := p.Repository(ctx, c, r.Name, true)
+	if again != nil || now.Now == r.Now || now.ID != r.ID {
+		return nil, firstOf(again, err)
+	}
+	return p.read(ctx, c, method, now, path, s, v2, body)
+}
+
+func (p *Provider) read(ctx context.Context, c *provider.Conn, method string, r Repository, path string, s gitgateway.Service, v2 bool, body []byte) (io.ReadCloser, error) {
 	endpoint, err := c.Endpoint(registry.GitHTTP)
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, remote(endpoint, r.Name)+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, remote(endpoint, r.Now)+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -18,8 +19,9 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request, path string, body [
 	}
 	name, rest := strings.ToLower(parts[0]+"/"+parts[1]), strings.Join(parts[2:], "")
 	if s.moved(name) != "" {
-		w.Header().Set("Location", "/repositories/1")
-		http.Error(w, `{"message":"Moved Permanently"}`, http.StatusMovedPermanently)
+		at := s.URL + "/repositories/" + strconv.FormatInt(s.number(s.moved(name)), 10)
+		w.Header().Set("Location", at)
+		http.Error(w, `{"message":"Moved Permanently","url":"`+at+`","documentation_url":"https://docs.github.com/rest/guides/best-practices-for-using-the-rest-api#follow-redirects"}`, http.StatusMovedPermanently)
 		return
 	}
 	s.mu.Lock()
@@ -54,7 +56,7 @@ func (s *Server) document(name string, id int64, rest string) any {
 	kind, what, _ := strings.Cut(rest, "/")
 	switch {
 	case rest == "":
-		return map[string]any{"id": id, "full_name": name, "default_branch": "main", "permissions": map[string]bool{"pull": true, "push": true}}
+		return described(name, id)
 	case kind == "compare":
 		base, head, _ := strings.Cut(what, "...")
 		status := "diverged"

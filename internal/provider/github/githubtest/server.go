@@ -107,10 +107,20 @@ func (s *Server) Renumber(name string, id int64) {
 	s.repos[strings.ToLower(name)] = id
 }
 
-// Rename makes a name redirect, as GitHub does after a rename.
+// Rename gives a repository another name, under which it has the same number; the old one redirects, as GitHub's do.
 func (s *Server) Rename(name, to string) {
+	s.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(s.Dir(to)), 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.Rename(s.Dir(name), s.Dir(to)); err != nil {
+		s.t.Fatal(err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.repos[strings.ToLower(to)] = s.repos[strings.ToLower(name)]
+	delete(s.repos, strings.ToLower(name))
+	delete(s.renamed, strings.ToLower(to))
 	s.renamed[strings.ToLower(name)] = to
 }
 
@@ -188,6 +198,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
+	case strings.HasPrefix(r.URL.Path, "/repositories/") || r.URL.Path == "/user/repos":
+		s.account(w, r)
 	case strings.HasPrefix(r.URL.Path, "/repos/"):
 		s.api(w, r, strings.TrimPrefix(r.URL.Path, "/repos/"), body, fault)
 	case e.Pushed != "" && fault != None:
