@@ -25,6 +25,7 @@ var known = []struct {
 	{"without `workflow` scope", Refusal{"missing_workflow_scope", "The token of the connection may not change workflow files.", "Leave .github/workflows/ as it is, or ask an admin for a token that may."}},
 	{"GH013: Repository rule violations found", Refusal{"ruleset", "A ruleset of the repository does not allow this push.", "Read which rule it is above, and push what it allows."}},
 	{"SAML SSO", Refusal{"single_sign_on", "The token of the connection is not authorized for the organization's single sign-on.", "Ask an admin to authorize the token for the organization on GitHub."}},
+	{"Resource not accessible by personal access token", Refusal{"forbidden", "The token of the connection lacks a permission that GitHub asks for here.", "Ask an admin whether the token can be given it; without it, go on in another way."}},
 	{"Write access to repository not granted", Refusal{"forbidden", "The token of the connection may not write to this repository.", "Ask an admin for a token with “Contents: Read and write” for it."}},
 	{"Permission to", Refusal{"forbidden", "The token of the connection may not push to this repository.", "Ask an admin for a token with “Contents: Read and write” for it."}},
 	{"Repository not found", Refusal{"not_found_or_no_access", "GitHub does not show this repository to the token of the connection.", "Ask an admin whether the token covers the repository."}},

@@ -15,6 +15,9 @@ type Pinned struct {
 
 var repositoryShape = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}/[A-Za-z0-9._-]{1,100}$`)
 
+// IsCommit reports whether s is the full id of a commit.
+func IsCommit(s string) bool { return isOID(s) && s != Zero }
+
 // IsRepository reports whether s is the name of a repository with its owner. Names that others answered are judged by it before they become
 // part of an address.
 func IsRepository(s string) bool {

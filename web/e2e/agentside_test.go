@@ -27,9 +27,11 @@ func TestTheAgentsSide(t *testing.T) {
 	t.Parallel()
 	hub := githubtest.New(t)
 	hub.Repository("acme/site", 42)
+	holds(t, hub, "acme/small", 43, 8)
+	holds(t, hub, "acme/large", 44, 64)
 	s := newServer(t, "COUNTERSIGN_DEMO=1", endpointsFile(t, "github.v1/git", hub.URL, "github.v1/api", hub.URL))
 	s.start(t)
-	admin, key := installs(t, s, "github", map[string]string{"access_token": githubtest.Token, "repositories": "acme/site"})
+	admin, key := installs(t, s, "github", map[string]string{"access_token": githubtest.Token, "repositories": "acme/site acme/small acme/large"})
 	judgesBranches(t, admin, key)
 	installsBeside(t, s, "structured-questions", "sequential-thinking")
 	w := &agentImage{s: s, hub: hub, run: s.runtime().starts(t, task("engineering", "ENG-40"))}
@@ -38,6 +40,7 @@ func TestTheAgentsSide(t *testing.T) {
 		told func(*testing.T)
 	}{
 		{"a push over an ordinary remote is staged, approved and delivered, and no secret lies about", w.pushes},
+		{"a clone of a long history takes no more memory than a short one", w.streams},
 		{"MCP clients reach the gateway and what works beside the agent", w.connects},
 		{"a runtime that was altered, or that nobody knows, is not started", w.refusesRuntimes},
 		{"doctor says what the run may do", w.explains},

@@ -54,9 +54,7 @@ var apiTools = map[string]apiTool{
 		return "/pulls?per_page=50&page=" + strconv.Itoa(max(1, a.Page)) + "&state=" + url.QueryEscape(orElse(a.State, "open"))
 	}, keep: keeping([]pull{})},
 	"get_pull_request": {path: func(a apiArguments) string { return "/pulls/" + strconv.Itoa(a.Number) }, keep: keeping(pull{})},
-	"list_checks": {path: func(a apiArguments) string {
-		return "/commits/" + url.PathEscape(a.Ref) + "/check-runs?per_page=100"
-	}, keep: keeping(checks{})},
+	"list_checks":      {path: func(a apiArguments) string { return checksPath(a.Ref) }, keep: keeping(checks{})},
 	"open_pull_request": {path: func(apiArguments) string { return "/pulls" }, body: func(a apiArguments, id string) any {
 		return map[string]any{"title": a.Title, "head": a.Head, "base": a.Base, "draft": a.Draft, "body": a.Body + marker(id)}
 	}, keep: keeping(pull{})},
@@ -136,14 +134,6 @@ type (
 			Patch     string `json:"patch,omitempty"`
 		} `json:"files"`
 	}
-	checks struct {
-		Total int `json:"total_count"`
-		Runs  []struct {
-			Name       string `json:"name"`
-			Status     string `json:"status"`
-			Conclusion string `json:"conclusion"`
-		} `json:"check_runs"`
-	}
 	reviewer struct {
 		Login string `json:"login"`
 	}
@@ -192,47 +182,37 @@ func (p *Provider) Read(ctx context.Context, c *provider.Conn, call provider.Cal
 	if _, err := p.get(ctx, c, "/repos/"+r.Now+tool.path(a), &raw); err != nil {
 		return provider.Result{}, err
 	}
-	out := said(call.Tool, tool, raw)
+	text, ok := textOf(call.Tool, tool, raw)
+	if !ok {
+		return provider.Result{}, provider.Upstream("GitHub's answer does not have the form that it documents.", nil)
+	}
+	if call.Tool == "get_pull_request" {
+		text = p.withChecks(ctx, c, r, raw, text)
+	}
+	out := said(text)
 	if len(out) > c.Settings.MaxResult {
 		return provider.Result{}, provider.TooLarge(nil)
 	}
 	return provider.Result{Raw: out, Size: len(raw)}, nil
 }
 
-// said is an MCP tool result.
-func said(name string, tool apiTool, raw json.RawMessage) json.RawMessage {
-	text := string(raw)
+// textOf is what of an answer reaches an agent; false where it has another form than GitHub documents.
+func textOf(name string, tool apiTool, raw json.RawMessage) (string, bool) {
 	if name == "get_file" {
-		text = fileText(raw)
-	} else if tool.keep != nil {
-		kept, _ := json.Marshal(tool.keep(raw)) // texts and numbers always marshal
-		text = string(kept)
+		return fileText(raw)
 	}
-	out, _ := json.Marshal(map[string]any{"content": []map[string]string{{"type": "text", "text": text}}, "isError": false})
-	return out
+	kept := tool.keep(raw)
+	if kept == nil {
+		return "", false
+	}
+	text, _ := json.Marshal(kept) // texts and numbers always marshal
+	return string(text), true
 }
 
-// fileText is the text of a file, or the names in a folder.
-func fileText(raw json.RawMessage) string {
-	var entries []struct {
-		Path string `json:"path"`
-		Type string `json:"type"`
-	}
-	if json.Unmarshal(raw, &entries) == nil {
-		names := make([]string, len(entries))
-		for i, e := range entries {
-			names[i] = e.Type + " " + e.Path
-		}
-		return strings.Join(names, "\n")
-	}
-	var file struct {
-		Content []byte `json:"content"`
-	}
-	unfolded := bytes.ReplaceAll(raw, []byte(`\n`), nil) // GitHub breaks the lines of its base64
-	if json.Unmarshal(unfolded, &file) != nil || len(file.Content) == 0 {
-		return "This is no file with a text of at most 1 MiB."
-	}
-	return string(file.Content)
+// said is an MCP tool result.
+func said(text string) json.RawMessage {
+	out, _ := json.Marshal(map[string]any{"content": []map[string]string{{"type": "text", "text": text}}, "isError": false})
+	return out
 }
 
 // effect sends one API call that changes something, once.
@@ -272,7 +252,11 @@ func (p *Provider) effect(ctx context.Context, c *provider.Conn, call provider.C
 	answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxAPIAnswer)) // the status is the evidence
 	o, settled := action.Classify(watch.Record())
 	if !settled {
-		return action.Succeeded(said(call.Tool, tool, answer), action.Observed(watch.Record()))
+		text, ok := textOf(call.Tool, tool, answer)
+		if !ok { // it was applied all the same: the status says so
+			text = "GitHub did this; its answer does not have the form that it documents."
+		}
+		return action.Succeeded(said(text), action.Observed(watch.Record()))
 	}
 	var refused struct {
 		Message string `json:"message"`

@@ -21,7 +21,7 @@ var definitions = sync.OnceValue(func() []provider.Definition {
 		apiRead("list_branches", "Lists the branches of a repository, 100 a page.", page),
 		apiRead("compare", "Compares two branches or commits: how far they are apart, and which files differ.", `"base":`+text(250)+`,"head":`+text(250), "base", "head"),
 		apiRead("list_pull_requests", "Lists the pull requests of a repository, newest first, 50 a page.", `"state":{"enum":["open","closed","all"]},`+page),
-		apiRead("get_pull_request", "Reads one pull request.", number, "number"),
+		apiRead("get_pull_request", "Reads one pull request, with the checks of its newest commit where the token may see them.", number, "number"),
 		apiRead("list_checks", "Lists the checks of a branch or commit with what came of them.", `"ref":`+text(250), "ref"),
 		apiEffect("open_pull_request", "Opens a pull request from a branch of the repository.",
 			`"title":`+text(250)+`,"body":`+text(60000)+`,"head":{"type":"string","maxLength":250,"pattern":"^[^:]+$"},"base":`+text(250)+`,"draft":{"type":"boolean"}`, "title", "body", "head", "base"),

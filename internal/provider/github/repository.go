@@ -158,13 +158,25 @@ func (p *Provider) get(ctx context.Context, c *provider.Conn, path string, into 
 		return nil, err
 	case status == http.StatusNotFound && strings.Count(path, "/") > 3: // behind a repository that is there
 		return nil, provider.Upstream("GitHub knows no such thing in this repository.", nil)
+	case status == http.StatusForbidden && (header.Get("Retry-After") != "" || header.Get("X-RateLimit-Remaining") == "0"):
+		return nil, answered(http.StatusTooManyRequests, nil) // which GitHub says with 403 as well
 	case status != http.StatusOK:
-		return nil, answered(status, body)
+		return nil, lacking(answered(status, body), header)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return nil, provider.Upstream("GitHub's answer is not the JSON it documents.", err)
 	}
 	return header, nil
+}
+
+// lacking names the permission that GitHub asks for, where it does.
+func lacking(err error, header http.Header) error {
+	f, ok := fault.As(err)
+	wanted := header.Get("X-Accepted-GitHub-Permissions")
+	if !ok || wanted == "" || !errors.Is(err, errBarred) {
+		return err
+	}
+	return fault.New(f.Kind, f.Code, strings.TrimSuffix(f.What, ".")+": "+gitgateway.Clip(gitgateway.Visible(wanted), 100)+".", f.Next).Wrap(err)
 }
 
 // reply is whatever the API answers to a read.

@@ -1,8 +1,9 @@
 package githubtest
 
 import (
-	"encoding/base64"
 	"encoding/json"
+	"io"
+	"maps"
 	"net/http"
 	"os/exec"
 	"slices"
@@ -31,12 +32,17 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request, path string, body [
 	if id != 0 && !s.lets(w, rest, r.Method) {
 		return
 	}
+	if said := s.answer(rest); said != nil {
+		w.WriteHeader(said.status)
+		_, _ = io.WriteString(w, said.body)
+		return
+	}
 	document, status := any(nil), http.StatusOK
 	switch {
 	case id == 0:
 	case r.Method == http.MethodPost:
 		status = http.StatusCreated
-		if document = s.made(rest, body); document != nil && fault == CutAfter {
+		if document = s.made(name, rest, body); document != nil && fault == CutAfter {
 			panic(http.ErrAbortHandler)
 		}
 	default:
@@ -58,26 +64,21 @@ func (s *Server) document(name string, id int64, rest string) any {
 	case rest == "":
 		return described(name, id)
 	case kind == "compare":
-		base, head, _ := strings.Cut(what, "...")
-		status := "diverged"
-		if _, err := s.ask(name, "merge-base", "--is-ancestor", base, head); err == nil {
-			status = "ahead"
-		}
-		return map[string]string{"status": status}
+		return s.compared(name, what)
 	case kind == "contents":
-		text, err := s.ask(name, "show", "main:"+what)
-		if err != nil {
+		return s.contents(name, what)
+	case kind == "branches":
+		return s.branches(name)
+	case kind == "commits" && strings.HasSuffix(what, "/check-runs"):
+		return checkRuns
+	case kind == "pulls" && what != "" && !strings.Contains(what, "/"):
+		n, err := strconv.Atoi(what)
+		if err != nil || n < 1 || n > len(s.pulls) {
 			return nil
 		}
-		return map[string]string{"type": "file", "content": base64.StdEncoding.EncodeToString(text)}
-	case kind == "branches":
-		out := []map[string]any{}
-		names, _ := s.ask(name, "for-each-ref", "--format=%(refname:short) %(objectname)", "refs/heads/")
-		for line := range strings.Lines(string(names)) {
-			branch, sha, _ := strings.Cut(strings.TrimSpace(line), " ")
-			out = append(out, map[string]any{"name": branch, "commit": map[string]string{"sha": sha}, "url": "https://api.github.com/left/out"})
-		}
-		return out
+		one := maps.Clone(s.pulls[n-1]) // what only a single one has
+		one["merged"], one["mergeable"], one["mergeable_state"], one["comments"], one["commits"] = false, true, "clean", 0, 1
+		return one
 	case rest == "pulls":
 		return s.pulls
 	case rest == "hooks", rest == "keys":
@@ -99,7 +100,7 @@ func (s *Server) ask(name string, args ...string) ([]byte, error) {
 }
 
 // made is what a POST makes.
-func (s *Server) made(rest string, body []byte) any {
+func (s *Server) made(name, rest string, body []byte) any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var asked map[string]any
@@ -108,8 +109,7 @@ func (s *Server) made(rest string, body []byte) any {
 	}
 	switch {
 	case rest == "pulls":
-		asked["number"], asked["state"] = len(s.pulls)+1, "open"
-		asked["head"], asked["base"] = map[string]any{"ref": asked["head"]}, map[string]any{"ref": asked["base"]}
+		asked = s.pullRequest(name, asked)
 		s.pulls = append(s.pulls, asked)
 	case strings.HasSuffix(rest, "/comments"):
 		asked["id"] = len(s.said) + 1

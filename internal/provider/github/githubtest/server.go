@@ -36,6 +36,7 @@ type Server struct {
 	said    []map[string]any // comments
 	rights  rights
 	asked   []map[string]string // who is asked to review
+	answers map[string]said     // what a test wants to be answered, by the part of a repository
 	ill     bool                // every advertisement for a push is answered with 502
 }
 

@@ -63,6 +63,10 @@ func permissionOf(rest, method string) (permission, access string) {
 		return "metadata", "read"
 	case "pulls", "issues":
 		return "pull_requests", access
+	case "commits":
+		if strings.HasSuffix(rest, "/check-runs") { // which no fine-grained token can be given for a private repository
+			return "checks", access
+		}
 	case "hooks":
 		return "repository_hooks", access
 	case "keys":
