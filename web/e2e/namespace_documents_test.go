@@ -48,13 +48,13 @@ func (o *outside) documents(t *testing.T) {
 		t.Run(place, func(t *testing.T) {
 			for _, address := range spellings {
 				p.write(t, address)
-				o.refusesToAsk(t, address)
+				o.refusesToAsk(t, "linear", address)
 			}
 			for name, leads := range inside {
 				if p.fetched {
 					o.resolves(t, name, func(int) []netip.Addr { return leads })
 					p.write(t, "https://"+name+"/x")
-					o.refusesToAsk(t, name)
+					o.refusesToAsk(t, "linear", name)
 				}
 			}
 		})
@@ -94,9 +94,9 @@ func (o *outside) names(endpoint string) func(*testing.T, string) {
 }
 
 // refusesToAsk presses the button that starts a consent: the page must say that nothing was asked, and not that it may work later.
-func (o *outside) refusesToAsk(t *testing.T, address string) {
+func (o *outside) refusesToAsk(t *testing.T, integration, address string) {
 	t.Helper()
-	got := o.asks(t, "linear")
+	got := o.asks(t, integration)
 	if text := plainText(got.body); got.status != http.StatusBadGateway || !strings.Contains(text, "Nothing was asked and nothing was stored.") {
 		t.Errorf("%s is answered %d %.900s", address, got.status, text)
 	}

@@ -10,11 +10,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"countersign/internal/consent/consenttest"
 )
 
 // A server of the organization's own, at a public name that a person types.
 const (
 	own       = "mcp.harborpine.example.com"
+	ownSigned = "crm.harborpine.example.com" // the one that is signed in to
 	ownHeader = "X-Harbor-Key"
 	ownKey    = "harbor-7d20b1c4-key-of-the-test"
 )
@@ -53,6 +56,37 @@ func (o *outside) ownServer(t *testing.T) {
 	if at := o.hosts(ownKey); len(at) != 1 || at[0] != own {
 		t.Errorf("the key was heard at %v", at)
 	}
+	o.nothingInward(t)
+}
+
+// ownServerByConsent connects one more of the organization's own servers, which is signed in to: nothing about it is compiled in, so where a
+// person signs in, who asks and where the code goes is all found from the address that was typed.
+func (o *outside) ownServerByConsent(t *testing.T) {
+	v := consenttest.New(t, o.crm, behind)
+	v.URL = "https://" + ownSigned
+	o.sites[ownSigned] = v.Config.Handler
+	o.installs(t, "custom-mcp", url.Values{"contract": {"oauth2"}, "url": {v.MCP()}})
+	for _, leads := range []string{"https://169.254.169.254/x", "https://127.1/x", "http://" + elsewhere + "/x"} {
+		v.Rule(func(r *consenttest.Rules) { r.Metadata = map[string]any{"token_endpoint": leads} })
+		o.refusesToAsk(t, "custom-mcp", leads)
+	}
+	v.Rule(func(r *consenttest.Rules) { r.Metadata = nil })
+	asked := o.asks(t, "custom-mcp")
+	if text := html.UnescapeString(plainText(asked.body)); asked.status != http.StatusOK || !strings.Contains(text, "You will sign in at "+ownSigned) {
+		t.Fatalf("asking answers %d: %.900s", asked.status, text)
+	}
+	if got := o.consents(t, "custom-mcp"); got.status != http.StatusSeeOther {
+		t.Fatalf("the callback answers %d %.900s", got.status, plainText(got.body))
+	}
+	if page := html.UnescapeString(plainText(o.admin.get(t, o.path("custom-mcp")).body)); !strings.Contains(page, "Working") {
+		t.Fatalf("the connection does not work: %.800s", page)
+	}
+	codes := v.Journal("code")
+	if len(codes) != 1 || codes[0].Form.Get("resource") != v.MCP() || codes[0].Form.Get("code_verifier") == "" {
+		t.Errorf("the code was traded by %+v", codes)
+	}
+	list := o.keys["custom-mcp"] + "__contacts_list"
+	o.grants(t, "custom-mcp").stages(t, list, `{"limit":1}`) // nobody has confirmed that it reads
 	o.nothingInward(t)
 }
 

@@ -80,6 +80,7 @@ func insideTheNetwork(t *testing.T) {
 	t.Run("a vendor's entry works", o.works)
 	t.Run("by consent", o.worksByConsent)
 	t.Run("a server of the organization's own", o.ownServer)
+	t.Run("a server of the organization's own, signed in to", o.ownServerByConsent)
 	t.Run("an address is refused", o.addresses)
 	t.Run("a name changes its mind", o.rebinds)
 	t.Run("certificates", o.certificates)
