@@ -14,6 +14,7 @@ import (
 	"countersign/internal/fault"
 	"countersign/internal/identity"
 	"countersign/internal/manifest"
+	"countersign/internal/secret"
 )
 
 func hexOf(b []byte) string { return hex.EncodeToString(b) }
@@ -103,7 +104,14 @@ func (d *Desk) give(ctx context.Context, by identity.Person, ask Ask, records []
 		if err != nil {
 			return Consent{}, err
 		}
-		if err = d.Store.Give(ctx, c, sealed, e); !fault.Is(err, fault.CodeStale) {
+		err = d.Store.Give(ctx, c, sealed, e)
+		if fault.Is(err, fault.CodeConflict) { // it was retired while the service was asked: nobody will ever use what the service just gave
+			return c, d.handBack(ctx, goodbye{
+				consent: &c, manage: ask.Auth.Manage, site: site, oauth: ask.Auth.OAuth, key: key,
+				tokens: map[string]secret.Value{refreshField: t.refresh, accessField: t.access},
+			}, err)
+		}
+		if !fault.Is(err, fault.CodeStale) {
 			return c, err
 		}
 		if _, records, err = d.Store.Held(ctx, c.Place); err != nil {

@@ -90,6 +90,24 @@ func (d *Desk) farewell(ctx context.Context, org identity.OrgID, key connector.K
 	return g, nil
 }
 
+// handBack gives back what could not be kept, and has the refusal say what became of it.
+func (d *Desk) handBack(ctx context.Context, g goodbye, refused error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnPatience)
+	defer cancel()
+	f, ok := fault.As(refused)
+	if !ok {
+		return refused
+	}
+	next, where := f.Next+" The service confirmed that the consent is given back.", "there"
+	if d.giveBack(ctx, g) != Given {
+		if g.manage != "" {
+			where = "at " + g.manage
+		}
+		next = f.Next + " The service may still hold your consent; you can end it " + where + "."
+	}
+	return fault.New(f.Kind, f.Code, f.What, next).Wrap(refused)
+}
+
 // giveBack returns a consent to the service. The connection has forgotten it already: what goes wrong here is for a person to end at the
 // vendor, and never a reason to have kept it.
 func (d *Desk) giveBack(ctx context.Context, g goodbye) Return {
