@@ -7,7 +7,6 @@ import (
 
 	"countersign/internal/consent"
 	"countersign/internal/egress"
-	"countersign/internal/fault"
 	"countersign/internal/installation"
 	"countersign/internal/manifest"
 	"countersign/internal/provider"
@@ -71,8 +70,8 @@ func (x *examination) fails(s installation.Step, found, next string) {
 }
 
 func (x *examination) failed(s installation.Step, err error) {
-	f := fault.Of(err)
-	x.fails(s, f.What, f.Next)
+	what, next := toAdmin(x.c, err)
+	x.fails(s, what, next)
 }
 
 // way is name, address and TLS, as every connection to the service meets them.

@@ -9,6 +9,7 @@ import (
 
 	"countersign/internal/fault"
 	"countersign/internal/installation"
+	"countersign/internal/manifest"
 	"countersign/internal/provider"
 	"countersign/internal/registry"
 )
@@ -134,15 +135,15 @@ func (l *Lines) Probe(ctx context.Context, c installation.Connection) installati
 	}
 	line, err := l.Open(ctx, c)
 	if err != nil {
-		return failed(err)
+		return failed(c, err)
 	}
 	test, err := line.Provider.Test(ctx, line.Conn)
 	if err != nil {
-		return failed(err)
+		return failed(c, err)
 	}
 	tools, err := line.Tools(ctx, 0)
 	if err != nil {
-		return failed(err)
+		return failed(c, err)
 	}
 	return installation.Finding{OK: true, Found: found(test), Tools: Observed(tools)}
 }
@@ -162,9 +163,34 @@ func (l *Lines) DefaultBranch(ctx context.Context, c installation.Connection, re
 	return git.DefaultBranch(ctx, line.Conn, repository)
 }
 
-func failed(err error) installation.Finding {
+func failed(c installation.Connection, err error) installation.Finding {
+	what, next := toAdmin(c, err)
+	return installation.Finding{What: what, Next: next}
+}
+
+// toAdmin is a fault in words for somebody who has the connection's page open: what sends an agent to an admin, and an admin to that page,
+// says there what to do.
+func toAdmin(c installation.Connection, err error) (what, next string) {
 	f := fault.Of(err)
-	return installation.Finding{What: f.What, Next: f.Next}
+	contract := manifest.Contract(c.Contract)
+	switch f.Next {
+	case provider.Unauthorized().Next:
+		switch contract {
+		case manifest.OAuth2:
+			return f.What, "Sign in at the service again."
+		case manifest.None:
+			return f.What, "It wants a credential, and this connection has none: install it again with one."
+		}
+		return f.What, "Enter a new credential on this page."
+	case provider.OutOfScope(nil).Next:
+		if contract == manifest.OAuth2 {
+			return f.What, "Sign in at the service again and allow more there."
+		}
+		return f.What, "Give the credential that permission at the service, or enter another one on this page."
+	case provider.Unreachable("", nil).Next:
+		return f.What, "Try again later."
+	}
+	return f.What, f.Next
 }
 
 func found(t provider.Finding) string {
