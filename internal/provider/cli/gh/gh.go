@@ -32,7 +32,10 @@ var command = cli.Command{
 	Program: cli.Program{
 		Version: "2.74.0",
 		Install: "Build gh 2.74.0 with Go 1.27.3, in the source of github.com/cli/cli/v2 v2.74.0: CGO_ENABLED=0 go build -trimpath -buildvcs=false ./cmd/gh; and put it there as gh/gh.",
-		Native:  map[string]cli.Bytes{"amd64": {File: "gh/gh", SHA256: "26e3458df250cfca0f328882191135d5b5144b970ae053ef977c27c1d4433aca"}},
+		Native: map[string]cli.Bytes{
+			"amd64": {File: "gh/gh", SHA256: "26e3458df250cfca0f328882191135d5b5144b970ae053ef977c27c1d4433aca"},
+			"arm64": {File: "gh/gh", SHA256: "cd29b9183fddf6a5ae88a608546bed8a3d88d0ec5c83859e9f7358dba0af21c2"},
+		},
 	},
 	Env: []string{
 		"GH_HOST=github.localhost", "GH_TOKEN=" + cli.Ticket, "HTTP_PROXY=http://" + sandbox.Relay, "GH_CONFIG_DIR=" + sandbox.Home, "GH_PROMPT_DISABLED=1",
