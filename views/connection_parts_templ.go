@@ -889,7 +889,7 @@ func endings(v ConnectionView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if v.beside() {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 79, "<li>No run is told to start it any more; one that has started it keeps it until it ends.</li>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 79, "<li>No run is told to start it any more; where it runs already, countersign-agent ends it within half a minute.</li>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -109,6 +111,7 @@ func (c *execCommand) Run(ctx context.Context) error {
 type doctorCommand struct {
 	access
 	installs
+	JSON bool `name:"json" help:"Say the same as one JSON object."`
 }
 
 func (c *doctorCommand) Run(ctx context.Context) error {
@@ -124,7 +127,17 @@ func (c *doctorCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d := agentside.Doctor(ctx, gateway, a.PlainHTTP, c.NodeModules, os.Stdout); len(d.Wrong) > 0 {
+	found := agentside.Examine(ctx, gateway, a.PlainHTTP, c.NodeModules)
+	if c.JSON {
+		out := json.NewEncoder(os.Stdout)
+		out.SetIndent("", "  ")
+		if err := out.Encode(found); err != nil {
+			return err
+		}
+	} else {
+		found.Say(c.NodeModules, os.Stdout)
+	}
+	if len(found.Wrong) > 0 {
 		return ended(exitWrong)
 	}
 	return nil
@@ -132,7 +145,9 @@ func (c *doctorCommand) Run(ctx context.Context) error {
 
 type stdioCommand struct {
 	installs
-	Runtime string `arg:"" help:"Key of the runtime, like structured_questions.v1."`
+	Place   string        `type:"path" help:"Folder of the run that has the runtime; exec writes it into the clients' configuration. The server ends when the run has it no more."`
+	Every   time.Duration `hidden:"" default:"30s"`
+	Runtime string        `arg:"" help:"Key of the runtime, like structured_questions.v1."`
 }
 
 func (c *stdioCommand) Run(ctx context.Context) error {
@@ -140,10 +155,20 @@ func (c *stdioCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if part != "" {
-		return serveQuestions(ctx)
+	if c.Place != "" {
+		if ctx, err = agentside.Lasting(ctx, c.Place, c.Runtime, c.Every); err != nil {
+			return err
+		}
 	}
-	code, err := agentside.Serve(ctx, c.Runtime, c.NodeModules)
+	code := 0
+	if part != "" {
+		err = serveQuestions(ctx)
+	} else {
+		code, err = agentside.Serve(ctx, c.Runtime, c.NodeModules)
+	}
+	if over := context.Cause(ctx); over != nil {
+		return over
+	}
 	if err != nil {
 		return err
 	}

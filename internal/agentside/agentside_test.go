@@ -91,7 +91,15 @@ func TestOnlyGrantedRepositoriesMove(t *testing.T) {
 		"https://github.com/acme/site.gists":         "",
 		"https://github.com/acme/site_old":           "",
 		"https://github.com/acme/other":              "",
-		"git@github.com:acme/site.git":               "",
+		"git@github.com:acme/site.git":               at + "acme/site.git",
+		"git@github.com:acme/site":                   at + "acme/site.git",
+		"ssh://git@github.com/acme/site.git":         at + "acme/site.git",
+		"ssh://git@github.com/acme/site-two":         at + "acme/site-two.git",
+		"git@github.com:acme/site-three.git":         "",
+		"git@github.com:acme/other.git":              "",
+		"ssh://git@github.com/acme/site.github.io":   "",
+		"ssh://git@github.example/acme/site.git":     "",
+		"git@gitlab.com:acme/site.git":               "",
 	} {
 		if to == "" {
 			to = from

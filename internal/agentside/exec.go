@@ -93,7 +93,7 @@ func (e Errand) environment(p *Place) ([]string, error) {
 			return nil, err
 		}
 	}
-	where, err := configure(p, e.Clients, e.servers())
+	where, err := configure(p, e.Clients, e.servers(p))
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ const gatewayFile = "gateway"
 
 // servers are what clients are configured with: the gateway, and each runtime of the run that this image holds unaltered. One that it does
 // not hold is left out with a sentence, since the others are none the worse for it.
-func (e Errand) servers() []server {
+func (e Errand) servers(p *Place) []server {
 	list := []server{{name: gatewayName, url: e.Config.MCP.URL, bearer: e.Token}}
 	for _, r := range e.Config.Stdio {
 		pin, err := pinned(r.Key)
@@ -125,10 +125,11 @@ func (e Errand) servers() []server {
 			fmt.Fprintf(e.Say, "countersign-agent: %v\n", err)
 			continue
 		}
-		args := []string{"stdio", pin.key}
+		args := []string{"stdio", "--place", p.Dir}
 		if pin.pack != "" {
-			args = []string{"stdio", "--node-modules", e.Modules, pin.key}
+			args = append(args, "--node-modules", e.Modules)
 		}
+		args = append(args, pin.key)
 		list = append(list, server{name: pin.name, command: e.Self, args: args})
 	}
 	return list

@@ -27,9 +27,21 @@ func gitSettings(c Config, self string, p *Place) []gitSetting {
 		{"credential." + origin + ".helper", "!" + quoted(self) + " credential --place " + quoted(p.Dir)},
 	}
 	for _, r := range c.Git {
-		out = append(out, gitSetting{"url." + r.URL + ".insteadOf", r.InsteadOf})
+		for _, written := range spellings(r.InsteadOf) {
+			out = append(out, gitSetting{"url." + r.URL + ".insteadOf", written})
+		}
 	}
 	return out
+}
+
+// spellings are how people write one remote: its https address, and the two forms of its ssh address, which would go past the gateway with a
+// key of this machine. Submodules are often written so.
+func spellings(https string) []string {
+	host, path, ok := strings.Cut(strings.TrimPrefix(https, "https://"), "/")
+	if !ok {
+		return []string{https}
+	}
+	return []string{https, "git@" + host + ":" + path, "ssh://git@" + host + "/" + path}
 }
 
 // siblingsFile holds what keeps other repositories where they are.
@@ -44,17 +56,23 @@ const nameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 func siblings(c Config) string {
 	var b strings.Builder
 	for _, r := range c.Git {
-		whole := r.InsteadOf + ".git"
-		fmt.Fprintf(&b, "[url \"%s\"]\n\tinsteadOf = %s\n", r.URL, whole)
-		for n := len(r.InsteadOf); n <= len(whole); n++ {
-			for _, letter := range nameLetters {
-				if other := whole[:n] + string(letter); !strings.HasPrefix(whole, other) {
-					fmt.Fprintf(&b, "[url \"%s\"]\n\tinsteadOf = %s\n", other, other)
-				}
-			}
+		for _, written := range spellings(r.InsteadOf) {
+			besideOf(&b, r.URL, written)
 		}
 	}
 	return b.String()
+}
+
+func besideOf(b *strings.Builder, url, written string) {
+	whole := written + ".git"
+	fmt.Fprintf(b, "[url \"%s\"]\n\tinsteadOf = %s\n", url, whole)
+	for n := len(written); n <= len(whole); n++ {
+		for _, letter := range nameLetters {
+			if other := whole[:n] + string(letter); !strings.HasPrefix(whole, other) {
+				fmt.Fprintf(b, "[url \"%s\"]\n\tinsteadOf = %s\n", other, other)
+			}
+		}
+	}
 }
 
 // gitEnvironment adds settings to those the environment has already.

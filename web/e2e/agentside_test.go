@@ -33,8 +33,8 @@ func TestTheAgentsSide(t *testing.T) {
 	s.start(t)
 	admin, key := installs(t, s, "github", map[string]string{"access_token": githubtest.Token, "repositories": "acme/site acme/small acme/large"})
 	judgesBranches(t, admin, key)
-	installsBeside(t, s, "structured-questions", "sequential-thinking")
-	w := &agentImage{s: s, hub: hub, run: s.runtime().starts(t, task("engineering", "ENG-40"))}
+	beside := installsBeside(t, s, "structured-questions", "sequential-thinking")
+	w := &agentImage{s: s, hub: hub, beside: beside, run: s.runtime().starts(t, task("engineering", "ENG-40"))}
 	for _, chapter := range []struct {
 		name string
 		told func(*testing.T)
@@ -46,6 +46,7 @@ func TestTheAgentsSide(t *testing.T) {
 		{"doctor says what the run may do", w.explains},
 		{"signals and exit codes are the command's, and nothing is left", w.ends},
 		{"a token that does not hold is one sentence", w.refusesTokens},
+		{"a server beside the agent ends with its connection, and is not started again", w.withdraws},
 	} {
 		if !t.Run(chapter.name, chapter.told) {
 			t.FailNow()
@@ -68,7 +69,7 @@ func judgesBranches(t *testing.T, admin *person, key string) {
 }
 
 // installsBeside connects what works in the agent's image and lets engineering use it.
-func installsBeside(t *testing.T, s *server, integrations ...string) {
+func installsBeside(t *testing.T, s *server, integrations ...string) (keys []string) {
 	t.Helper()
 	admin := s.signsIn(t, "admin@sandbox.test", desk)
 	for _, integration := range integrations {
@@ -79,13 +80,16 @@ func installsBeside(t *testing.T, s *server, integrations ...string) {
 		admin.opens(t, "/profiles/engineering")
 		admin.ticks(t, "use", key, true)
 		admin.presses(t, "save-profile")
+		keys = append(keys, key)
 	}
+	return keys
 }
 
 type agentImage struct {
-	s   *server
-	hub *githubtest.Server
-	run started
+	s      *server
+	hub    *githubtest.Server
+	beside []string // keys of what works beside the agent
+	run    started
 }
 
 // tokenFile keeps a token as a runtime would.
@@ -156,6 +160,8 @@ func (w *agentImage) pushes(t *testing.T) {
 		git clone -q https://github.com/acme/site site; cd site
 		git remote get-url origin
 		git checkout -q -b agent/fix-1; echo work > work.txt; git add -A; git commit -q -m work
+		GIT_SSH_COMMAND=false git ls-remote -q ssh://git@github.com/acme/site.git HEAD | cut -f2; GIT_SSH_COMMAND=false git clone -q git@github.com:acme/site.git ../over-ssh
+		! GIT_SSH_COMMAND=false git ls-remote -q git@github.com:acme/another.git 2>/dev/null || exit 1
 		git push origin agent/fix-1 && exit 1
 		echo pushed; read _
 		git fetch -q; git rev-parse origin/agent/fix-1; echo fetched`)
@@ -164,6 +170,9 @@ func (w *agentImage) pushes(t *testing.T) {
 	id := regexp.MustCompile(`act_[a-z2-7]+`).FindString(said)
 	if !strings.Contains(said, "remote: staged as action "+id+", NOT pushed: "+w.s.url+"/actions/"+id) || !strings.Contains(said, "acme/site") || len(w.hub.Pushes()) != 0 {
 		t.Fatalf("git's user reads\n%s", said)
+	}
+	if !strings.Contains(said, "\nHEAD\n") || !isThere(filepath.Join(workspace, "over-ssh", "README.md")) {
+		t.Errorf("a remote written for ssh does not lead to the gateway:\n%s", said)
 	}
 	place := placeLine.FindStringSubmatch(said)[1]
 	if raw, err := os.ReadFile(filepath.Join(place, "token")); err != nil || string(raw) != w.run.Token {
@@ -351,6 +360,7 @@ func (w *agentImage) explains(t *testing.T) {
 			t.Error("doctor shows the token")
 		}
 	}
+	w.explainsAsJSON(t, got.stdout)
 	chat := w.s.runtime().starts(t, chat("engineering"))
 	if got := runs(t, w.commandWith(t, chat.Token, t.TempDir(), "doctor")); got.code != 0 || !strings.Contains(got.stdout, "This is a chat run.") || !strings.Contains(got.stdout, "(consequential_in_chat)") || !strings.Contains(got.stdout, "A push is refused") {
 		t.Errorf("a chat run: %v", got)
