@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 
 	"countersign/db"
 	"countersign/internal/audit"
@@ -26,7 +25,7 @@ type auditVerifyCommand struct {
 func (c *auditVerifyCommand) Run(p *process) error {
 	var kept []audit.Checkpoint
 	if c.Checkpoint != "" {
-		raw, err := os.ReadFile(c.Checkpoint)
+		raw, err := readNamed(c.Checkpoint)
 		if err != nil {
 			return usageError{err}
 		}

@@ -88,7 +88,7 @@ type contextPushCommand struct {
 }
 
 func (c *contextPushCommand) Run(p *process) error {
-	raw, err := os.ReadFile(c.In)
+	raw, err := readNamed(c.In)
 	if err != nil {
 		return usageError{err}
 	}
@@ -135,7 +135,7 @@ func (c *contextPushCommand) base(ctx context.Context, store preferences.Store, 
 		return c.Base, nil
 	}
 	if c.After != "" {
-		before, err := os.ReadFile(c.After)
+		before, err := readNamed(c.After)
 		if err != nil {
 			return 0, usageError{err}
 		}
@@ -145,7 +145,7 @@ func (c *contextPushCommand) base(ctx context.Context, store preferences.Store, 
 		}
 		return now.Number, err
 	}
-	raw, err := os.ReadFile(revisionFile(c.In))
+	raw, err := readNamed(revisionFile(c.In))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, usageError{fmt.Errorf("%s does not exist; say with --base which revision the file was changed from (0: there is none yet)", revisionFile(c.In))}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 
 	"countersign/internal/fault"
 	"countersign/internal/manifest"
@@ -14,7 +13,7 @@ type catalogImportCommand struct {
 
 // Run prints a draft. It writes no file: whoever takes it into the catalog has it in front of them.
 func (c *catalogImportCommand) Run(p *process) error {
-	entry, err := os.ReadFile(c.File)
+	entry, err := readNamed(c.File)
 	if err != nil {
 		return fault.New(fault.Unavailable, fault.CodeUnavailable, "The file "+c.File+" cannot be read.", "Name the server.json of one server.").Wrap(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -208,6 +209,24 @@ func tokenOwner(ctx context.Context, directory people.Directory, org identity.Or
 		}
 	}
 	return identity.Person{}, fault.Field("owner", "The organization has no active person “"+email+"” who could own the token.")
+}
+
+// mostNamed is far more than any file that a command is given holds.
+const mostNamed = 4 << 20
+
+// readNamed reads a file that somebody named. A device, or something of gigabytes that was named by mistake, is refused and does not fill
+// the memory.
+func readNamed(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, mostNamed+1))
+	if err == nil && len(raw) > mostNamed {
+		err = fmt.Errorf("%s has more than %d MiB, so it is another file than the one that is meant", name, mostNamed>>20)
+	}
+	return raw, err
 }
 
 // readPassword reads one line, so that `printf '%s\n'` and a pipe from a password store both work.
