@@ -1,12 +1,15 @@
 package e2e
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"countersign/db/dbtest"
+	"countersign/internal/consent/consenttest"
 	"countersign/internal/provider/direct/analytics/analyticstest"
 	"countersign/internal/provider/direct/directtest"
 	"countersign/internal/provider/direct/lemonsqueezy/lemontest"
@@ -127,6 +130,63 @@ func TestTheWeeklyTrafficReport(t *testing.T) {
 	a.refused(t, "outside_resource", key+"__run_report", `{"property_id":"1002",`+week+`}`)
 	if n := v.Exchanged.Load(); n != exchanged {
 		t.Errorf("the key was exchanged %d times more for five reports", n-exchanged)
+	}
+}
+
+// TestTheWeeklyTrafficReportOfAPerson is the same report with what a person consented to. The authorization server is like Google's: a client
+// made by hand, no iss, a box for the scope that people may untick, and nothing to renew with unless it is asked for.
+func TestTheWeeklyTrafficReportOfAPerson(t *testing.T) {
+	t.Parallel()
+	v, g := analyticstest.New(t), consenttest.New(t, http.NotFoundHandler(), "")
+	apis := httptest.NewServer(g.Protects(v.Server, analyticstest.Token))
+	t.Cleanup(apis.Close)
+	g.Rule(func(r *consenttest.Rules) {
+		r.Register, r.NamesIssue, r.Known = false, false, map[string]string{"reports.apps.example": "GOCSPX-of-the-test"}
+		r.Grants = func([]string) []string { return []string{"openid"} }
+	})
+	s := newServer(t, "COUNTERSIGN_DEMO=1", endpointsFile(t, "google_analytics.v1/data", apis.URL, "google_analytics.v1/admin", apis.URL,
+		"google_analytics.v1/authorize", g.URL+"/authorize", "google_analytics.v1/token", g.URL+"/token", "google_analytics.v1/revoke", g.URL+"/revoke"))
+	s.start(t)
+	admin := s.signsIn(t, "admin@sandbox.test", desk)
+	admin.opens(t, "/connections/new/google-analytics?contract=oauth2")
+	admin.fills(t, "property_id", "1001")
+	admin.presses(t, "install")
+	admin.reads(t, "What Google Analytics will ask you to allow", "Read Google Analytics", "add "+s.url+"/oauth/callback as an authorized redirect URI")
+	key := strings.Split(strings.TrimPrefix(admin.URL(), s.url+"/connections/"), "/")[0]
+	allows := func() {
+		admin.presses(t, "start-consent")
+		admin.presses(t, "leave")
+		admin.reads(t, "Consent stored.")
+		admin.readsNot(t, "GOCSPX")
+	}
+	admin.fills(t, "client_id", "reports.apps.example")
+	admin.fills(t, "client_secret", "GOCSPX-of-the-test")
+	allows()
+	admin.reads(t, "“Read Google Analytics” was not allowed; tools that need it cannot be chosen.")
+	g.Rule(func(r *consenttest.Rules) { r.Grants = nil })
+	admin.opens(t, "/connections/"+key+"/consent") // the client is known by now
+	allows()
+	admin.reads(t, "Working")
+	for _, asked := range g.Journal("authorize") {
+		q := asked.Form
+		if q.Get("access_type") != "offline" || q.Get("prompt") != "consent" || q.Has("resource") || asked.Scope != analyticstest.Scope || q.Get("code_challenge_method") != "S256" {
+			t.Errorf("Google was asked by %v", q)
+		}
+	}
+	admin.ticks(t, "mode", "read_only", true)
+	admin.presses(t, "save-access")
+	admin.opens(t, "/profiles/engineering")
+	admin.ticks(t, "use", key, true)
+	admin.presses(t, "save-profile")
+	a := s.runtime().starts(t, task("engineering", "MKT-5")).connects(t, eras[0])
+	const week = `"metrics":["activeUsers"],"dimensions":["country"],"date_ranges":[{"start_date":"7daysAgo","end_date":"yesterday"}],"limit":5`
+	if report := a.reads(t, key+"__run_report", "{"+week+"}"); !strings.Contains(report, "5 of 400 rows") {
+		t.Errorf("the report reads %s", report)
+	}
+	a.refused(t, "outside_resource", key+"__run_report", `{"property_id":"1002",`+week+`}`)
+	g.Expire()
+	if report := a.reads(t, key+"__run_report", "{"+week+"}"); !strings.Contains(report, "Country number 0") || len(g.Journal("refresh")) != 1 {
+		t.Errorf("after the access ended: %s, renewed %d times", report, len(g.Journal("refresh")))
 	}
 }
 

@@ -86,10 +86,7 @@ func New(t *testing.T, mcp http.Handler, bearer string) *Server {
 		rules: Rules{Register: true, NamesIssue: true, Challenges: []string{"S256"}, Auth: []string{"none", "client_secret_basic"}, Lifetime: time.Hour, Revokes: true},
 		codes: map[string]code{}, clients: map[string]string{}, access: map[string]*token{}, refresh: map[string]*token{}, families: map[string][]*token{},
 	}
-	s.mcp = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Header.Set("Authorization", "Bearer "+bearer)
-		mcp.ServeHTTP(w, r)
-	})
+	s.mcp = s.Protects(mcp, bearer)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", s.resource)
 	mux.HandleFunc("GET /.well-known/oauth-authorization-server", s.document)
@@ -97,7 +94,7 @@ func New(t *testing.T, mcp http.Handler, bearer string) *Server {
 	mux.HandleFunc("GET /authorize", s.authorize)
 	mux.HandleFunc("POST /token", s.token)
 	mux.HandleFunc("POST /revoke", s.revoke)
-	mux.HandleFunc("/mcp", s.protected)
+	mux.Handle("/mcp", s.mcp)
 	s.Server = httptest.NewServer(mux)
 	t.Cleanup(s.Close)
 	return s
@@ -217,8 +214,18 @@ func or(a, b string) string {
 	return b
 }
 
-// protected is the MCP server behind its token.
-func (s *Server) protected(w http.ResponseWriter, r *http.Request) {
+// Protects puts a service behind the server's tokens; it hears its own bearer token instead of them.
+func (s *Server) Protects(service http.Handler, bearer string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.admits(w, r) {
+			r.Header.Set("Authorization", "Bearer "+bearer)
+			service.ServeHTTP(w, r)
+		}
+	})
+}
+
+// admits refuses a request without a token that is good for it.
+func (s *Server) admits(w http.ResponseWriter, r *http.Request) bool {
 	body, tool := toolOf(r)
 	s.mu.Lock()
 	t := s.access[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
@@ -238,6 +245,7 @@ func (s *Server) protected(w http.ResponseWriter, r *http.Request) {
 		say(w, http.StatusForbidden, map[string]string{"error": "insufficient_scope"})
 	default:
 		r.Body = body
-		s.mcp.ServeHTTP(w, r)
+		return true
 	}
+	return false
 }
