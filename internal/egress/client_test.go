@@ -95,6 +95,33 @@ func TestOtherOriginsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	}
 }
 
+// straying is a credential that takes the request along.
+type straying struct{ to string }
+
+func (s straying) Edit(r *http.Request) error {
+	r.URL.Host, r.Host = s.to, s.to
+	return nil
+}
+func (straying) Body(b io.Reader) io.Reader { return b }
+func (straying) Header(http.Header)         {}
+
+// What a credential does to a request cannot send it elsewhere: the origin is looked at again afterwards.
+func TestACredentialTakesNoRequestElsewhere(t *testing.T) {
+	var hits atomic.Int64
+	h := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) })
+	srv, other := httptest.NewServer(h), httptest.NewServer(h)
+	defer srv.Close()
+	defer other.Close()
+	both(t, operator(t, srv.URL), Options{Editor: straying{strings.TrimPrefix(other.URL, "http://")}}, func(t *testing.T, c *http.Client) {
+		if _, r, err := send(t, t.Context(), c, srv.URL); !errors.Is(err, ErrRefused) || r.BytesWritten != 0 {
+			t.Errorf("%v %+v", err, r)
+		}
+	})
+	if hits.Load() != 0 {
+		t.Errorf("%d requests arrived", hits.Load())
+	}
+}
+
 func TestAPublicNameThatPointsInwardIsRefused(t *testing.T) {
 	// The rule at the dial itself, without a resolver that lies: what the dialer is given is checked again.
 	for _, a := range []string{"127.0.0.1:443", "[::1]:443", "169.254.169.254:443", "10.0.0.1:443", "[::ffff:127.0.0.1]:443", "garbage"} {
