@@ -24,7 +24,7 @@ var depth = map[string]int{
 	"internal/policy": 1, "internal/registry": 1, "internal/connector": 1, "internal/identity": 1, "internal/schema": 1,
 	"internal/crm/crmtest": 1,                                    // knows the CRM through HTTP only
 	"internal/agentside":   2, "internal/agentside/questions": 6, // they know the gateway through HTTP only
-	"internal/audit": 2, "internal/run": 2, "internal/manifest": 2, "internal/egress": 2, "internal/people": 3, "internal/servicetoken": 3,
+	"internal/leaks": 2, "internal/audit": 2, "internal/run": 2, "internal/manifest": 2, "internal/egress": 2, "internal/people": 3, "internal/servicetoken": 3,
 	"internal/release": 3, "internal/credential": 3, "internal/action": 3, "internal/profile": 3, "internal/preferences": 3,
 	"internal/installation": 4, "internal/provider": 4, "internal/wording": 4,
 	"internal/consent": 5, "internal/consent/consenttest": 6, "internal/gitgateway": 5,

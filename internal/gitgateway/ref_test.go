@@ -89,17 +89,19 @@ func TestExplain(t *testing.T) {
 
 func TestSecretIn(t *testing.T) {
 	for line, want := range map[string]string{
-		"-----BEGIN " + "OPENSSH PRIVATE KEY-----":                             "a private key",
-		"token: gh" + "p_" + strings.Repeat("a1B2", 9):                         "a GitHub token",
-		`aws = "AK` + `IAQWERTYUIOPASDF2` + `3"`:                               "an AWS access key",
-		"url = postgres://app:hunter2hunter2@db.example.com/x":                 "a password in an address",
-		`api_key = "k3J9xQ2mVb7LpR8tYw5Zc1Nd"`:                                 "a value that is called a secret",
-		`api_key = "your-api-key-goes-here-please"`:                            "",
-		"commit 4b825dc642cb6eb9a060e54bf8d69288fbee4904":                      "",
-		`integrity = "sha512-` + strings.Repeat("k3J9xQ2mVb7LpR8t", 5) + `=="`: "",
-		"postgres://user:$PASSWORD@host/db":                                    "",
+		"-----BEGIN " + "OPENSSH PRIVATE KEY-----":                                     "a private key",
+		"token: gh" + "p_" + strings.Repeat("a1B2", 9):                                 "a GitHub token",
+		`aws = "AK` + `IAQWERTYUIOPASDF2` + `3"`:                                       "an AWS access key",
+		"url = postgres://app:hunter2hunter2@db.example.com/x":                         "a password in an address",
+		`api_key = "k3J9xQ2mVb7LpR8tYw5Zc1Nd"`:                                         "a value that is called a secret",
+		"stripe: whsec_" + "k3J9xQ2mVb7LpR8tYw5Zc1NdK3j9Xq2M":                          "",
+		`age = "AGE-SECRET-` + "KEY-1" + strings.Repeat("QPZRY9X8GF", 5) + `QPZRY9X8"`: "what has the form of a secret (age secret key)",
+		`api_key = "your-api-key-goes-here-please"`:                                    "",
+		"commit 4b825dc642cb6eb9a060e54bf8d69288fbee4904":                              "",
+		`integrity = "sha512-` + strings.Repeat("k3J9xQ2mVb7LpR8t", 5) + `=="`:         "",
+		"postgres://user:$PASSWORD@host/db":                                            "",
 	} {
-		if got := gitgateway.SecretIn(line); got != want {
+		if got := gitgateway.SecretIn("src/x.go", line); got != want {
 			t.Errorf("%q seems to hold %q, wanted %q", line, got, want)
 		}
 	}

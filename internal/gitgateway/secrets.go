@@ -5,10 +5,12 @@ import (
 	"strings"
 	"sync"
 
+	"countersign/internal/leaks"
 	"countersign/internal/secret"
 )
 
-// secretRule finds one kind of credential by the form its issuer gave it. Why the list is ours: docs/adr/0013-git-push.md.
+// secretRule finds one kind of credential by the form its issuer gave it, and names it in words. What these few do not know, the library's
+// rules may: docs/adr/0013-git-push.md.
 type secretRule struct {
 	name string
 	form *regexp.Regexp
@@ -44,8 +46,9 @@ var assigned = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(?:api[_-]?key|secret|token|passw(?:or)?d|credential)[a-z0-9_-]{0,20}["']?\s*(?:=|:|:=|=>)\s*["']([0-9A-Za-z+/_.=-]{20,200})["']`)
 })
 
-// SecretIn names what a line seems to hold; empty where nothing looks like a secret. The secret itself is never repeated.
-func SecretIn(line string) string {
+// SecretIn names what a line of a file seems to hold; empty where nothing looks like a secret. The secret itself is never repeated. Path is
+// that of the file, empty where there is none; it can talk away a form of the library, and none of those above.
+func SecretIn(path, line string) string {
 	if len(line) > 16<<10 {
 		line = line[:16<<10]
 	}
@@ -56,6 +59,9 @@ func SecretIn(line string) string {
 	}
 	if m := assigned().FindStringSubmatch(line); m != nil && random(m[1]) {
 		return "a value that is called a secret"
+	}
+	if form := leaks.In(path, line); form != "" {
+		return "what has the form of a secret (" + form + ")"
 	}
 	return ""
 }

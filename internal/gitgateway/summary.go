@@ -256,7 +256,7 @@ func (q *Quarantine) scan(ctx context.Context, s *Summary, fresh []string) error
 }
 
 func (s *Summary) addedLine(commit, file, line string) {
-	secret, invisible := SecretIn(line), Visible(strings.TrimSuffix(line, "\r")) != strings.TrimSuffix(line, "\r")
+	secret, invisible := SecretIn(file, line), Visible(strings.TrimSuffix(line, "\r")) != strings.TrimSuffix(line, "\r")
 	if secret == "" && !invisible {
 		return
 	}
