@@ -237,6 +237,51 @@ func TestWhatIsSentTwice(t *testing.T) {
 	}
 }
 
+// A read that breaks on a connection of its own, or after some of its answer has come, has failed: only one that found its connection closed
+// is asked for again.
+func TestABrokenReadIsNotAskedForAgain(t *testing.T) {
+	for name, broken := range map[string]struct {
+		first  bool // breaks on a new connection
+		answer string
+	}{"a new connection": {true, ""}, "half an answer": {false, okAnswer[:20]}} {
+		t.Run(name, func(t *testing.T) {
+			var requests atomic.Int64
+			url, _ := visits(t, func(_ int64, c net.Conn, in *bufio.Reader) {
+				for heard(in) {
+					if n := requests.Add(1); n == 2 || broken.first {
+						_, _ = io.WriteString(c, broken.answer)
+						return
+					}
+					_, _ = io.WriteString(c, okAnswer)
+				}
+			})
+			c := Client(operator(t, url), Options{})
+			get := func() error {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp, err := c.Do(req)
+				if err == nil {
+					_, _ = io.Copy(io.Discard, resp.Body)
+					_ = resp.Body.Close()
+				}
+				return err
+			}
+			want := int64(1)
+			if !broken.first {
+				want = 2
+				if err := get(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := get(); err == nil || requests.Load() != want {
+				t.Errorf("%v after %d requests, wanted %d", err, requests.Load(), want)
+			}
+		})
+	}
+}
+
 func TestWhatComesBetweenRequestsEndsTheConnection(t *testing.T) {
 	for name, between := range map[string]func(net.Conn) error{
 		"its end": func(c net.Conn) error { return c.Close() },
