@@ -125,18 +125,23 @@ func TestTheOwnerOfTheTablesCannotBreakAPromiseBySQL(t *testing.T) {
 	}
 }
 
-// What the provider is told to know a call by belongs to one call, and the number that a report is accepted by to one claim.
-func TestTwoDispatchesShareNothing(t *testing.T) {
+// What the provider is told to know a call by belongs to one call, the number that a report is accepted by to one claim, and what is sent is
+// what was approved.
+func TestADispatchIsOfItsOwnCallAlone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, policy.AskUserOnWrite)
 	s.reach(action.StateExecuting)
 	approved := s.reach(action.StateApproved)
-	for constraint, shared := range map[string]string{"dispatches_provider_key_key": "provider_key, 0", "dispatches_fence_key": "'other', fence"} {
+	for constraint, wrong := range map[string]string{
+		"dispatches_provider_key_key":           "provider_key, 0, a.approved_digest",
+		"dispatches_fence_key":                  "'other', fence, a.approved_digest",
+		"dispatches_action_id_args_digest_fkey": "'other', 0, 'another'",
+	} {
 		says(t, s.try(`DO $$ DECLARE a actions%ROWTYPE; BEGIN
 			UPDATE actions SET state = 'executing', version = version + 1, claimed_at = clock_timestamp(), lease_until = clock_timestamp() + interval '1 minute'
 			 WHERE id = '`+string(approved.ID)+`' RETURNING * INTO a;
-			INSERT INTO dispatches (provider_key, fence, action_id, org_id, args_digest, claimed_at, send_deadline)
-			SELECT `+shared+`, a.id, a.org_id, a.approved_digest, a.claimed_at, a.claimed_at + interval '1 second' FROM dispatches;
+			INSERT INTO dispatches (provider_key, fence, args_digest, action_id, org_id, claimed_at, send_deadline)
+			SELECT `+wrong+`, a.id, a.org_id, a.claimed_at, a.claimed_at + interval '1 second' FROM dispatches;
 			END $$`), constraint)
 	}
 }
