@@ -134,7 +134,8 @@ func TestLinksAreRestoredInsideThePackageOnly(t *testing.T) {
 }
 
 func TestServerLogKeepsTheLastComplaintAndBoundsALine(t *testing.T) {
-	s := &serverLog{log: quiet}
+	stops := false
+	s := &serverLog{log: quiet, stops: func() bool { return stops }}
 	for _, piece := range []string{"LOG:  fine\nFATAL:  the da", "tabase system is starting up\nFATAL:  no space left on device\nLOG:  bye\n"} {
 		if n, err := s.Write([]byte(piece)); n != len(piece) || err != nil {
 			t.Fatal(n, err)
@@ -142,6 +143,13 @@ func TestServerLogKeepsTheLastComplaintAndBoundsALine(t *testing.T) {
 	}
 	if got := s.lastComplaint(); got != "no space left on device" {
 		t.Errorf("complaint is %q", got)
+	}
+	const ended = "FATAL:  terminating connection due to administrator command\n"
+	for _, stops = range []bool{true, false} { // of our own, and of somebody else
+		_, _ = s.Write([]byte(ended))
+		if got := strings.Contains(ended, s.lastComplaint()); got == stops {
+			t.Errorf("while it stops by our will is %t, the end of a connection is the complaint: %t", stops, got)
+		}
 	}
 	for range 10 {
 		_, _ = s.Write([]byte(strings.Repeat("x", longestLine/2)))

@@ -27,7 +27,8 @@ type process struct {
 // before the server had written its last row. The goroutine keeps its thread until PostgreSQL has ended, because the kernel sends
 // the parent-death signal when the thread that forked ends, not when the process does.
 func launch(path string, args []string, dir string, who identity, log *slog.Logger) (*process, error) {
-	p := &process{done: make(chan struct{}), said: &serverLog{log: log}}
+	p := &process{done: make(chan struct{})}
+	p.said = &serverLog{log: log, stops: p.asked.Load}
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
@@ -98,7 +99,8 @@ const longestLine = 8 << 10
 
 // serverLog turns PostgreSQL's lines into records of ours and remembers the last complaint.
 type serverLog struct {
-	log *slog.Logger
+	log   *slog.Logger
+	stops func() bool // somebody has asked the server to stop
 
 	mu        sync.Mutex
 	partial   []byte
@@ -136,6 +138,7 @@ func (s *serverLog) line(text string) {
 	importance := slog.LevelDebug
 	switch {
 	case strings.HasPrefix(rest, "the database system is"): // what our own waiting provokes
+	case rest == "terminating connection due to administrator command" && s.stops(): // what our own stopping does to a connection that is still open
 	case severity == "FATAL", severity == "PANIC", strings.HasSuffix(severity, "error"):
 		importance = slog.LevelError
 		s.complaint = rest
