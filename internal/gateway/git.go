@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"countersign/internal/action"
@@ -146,8 +147,7 @@ func (r *Repository) Push(ctx context.Context, p gitgateway.Push, body io.Reader
 		if err = r.refused(ctx, github.Push, err); ours(fault.Of(err)) {
 			return gitgateway.Answer{}, err
 		}
-		f := fault.Of(err)
-		return gitgateway.Answer{Lines: []string{"NOT pushed (" + string(f.Code) + "). " + f.What, f.Next}, Why: string(f.Code)}, nil
+		return gitgateway.Refused(fault.Of(err)), nil
 	}
 	return r.gateway.sayPush(a, refusal), nil
 }
@@ -272,7 +272,7 @@ const pushPatience = action.Lease + 10*time.Second
 // sayPush answers with an action as it stands.
 func (g *Gateway) sayPush(a action.Action, refusal *fault.Error) gitgateway.Answer {
 	if refusal != nil {
-		return gitgateway.Answer{Lines: []string{"NOT pushed (" + string(refusal.Code) + "). " + refusal.What, refusal.Next}, Why: string(refusal.Code)}
+		return gitgateway.Refused(refusal)
 	}
 	id, url := string(a.ID), g.approvalURL(a)
 	switch a.State {
@@ -288,9 +288,14 @@ func (g *Gateway) sayPush(a action.Action, refusal *fault.Error) gitgateway.Answ
 	case action.StateSucceeded:
 		return gitgateway.Answer{OK: true, Lines: append([]string{"pushed as action " + id + ": " + url}, textsOf(a.Result)...)}
 	case action.StateFailed:
-		return gitgateway.Answer{Why: "refused by GitHub", Lines: append([]string{"NOT pushed. " + a.ErrorSentence + " (action " + id + ")"}, textsOf(a.Result)...)}
+		words := []string{"NOT pushed: action " + id + " failed. " + a.ErrorSentence, url}
+		if said := textsOf(a.Result); len(said) > 0 && strings.HasPrefix(said[0], a.ErrorSentence) { // which goes on with what to do
+			words[0], said = "NOT pushed: action "+id+" failed. "+said[0], said[1:]
+			words = append(words, said...)
+		}
+		return gitgateway.Answer{Why: gitgateway.Short(a.ErrorSentence), Lines: words}
 	case action.StateUncertain:
-		return gitgateway.Answer{Why: string(fault.UncertainPending), Lines: []string{
+		return gitgateway.Answer{Why: "not known yet whether it arrived", Lines: []string{
 			"Nobody knows yet whether action " + id + " arrived at GitHub: " + url, "Do not push it in another way; it is being found out.",
 		}}
 	case action.StateDenied:

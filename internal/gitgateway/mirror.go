@@ -210,7 +210,10 @@ func (q *Quarantine) admit(ctx context.Context, pack *os.File, p Push) error {
 		return err
 	}
 	// The child reads the file itself: of a file, and of nothing else, git notices what stands behind a pack's end.
-	_, err := q.run(ctx, pack, "index-pack", "--stdin", "--fix-thin", "--strict", "--threads=2")
+	_, err := q.run(ctx, pack, "index-pack", "--stdin", "--fix-thin", "--strict", "--threads=1")
+	if _, said := fault.As(err); said {
+		return err
+	}
 	if problem := (*exec.ExitError)(nil); errors.As(err, &problem) {
 		return refuse(fault.InvalidArguments, "Git finds the pushed objects broken ("+firstLine(problem.Stderr)+").", "Run git fsck, repair the commits, and push again.").Wrap(err)
 	}
@@ -238,6 +241,10 @@ type child struct {
 	env []string
 }
 
+// allocation bounds one piece of memory that git takes. Git rebuilds what a delta describes in memory, and a delta of a kilobyte can describe
+// gigabytes; and it loads a new file whole to say that it is binary. GitHub takes no file of more than 100 MiB.
+const allocation = 128 << 20
+
 // most bounds what is read of a child's answer.
 const most = 16 << 20
 
@@ -261,7 +268,7 @@ func (c child) start(ctx context.Context, in io.Reader, out *bounded, args []str
 	cmd.Dir = c.dir
 	cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0",
-		"GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_ATTR_NOSYSTEM=1",
+		"GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_ATTR_NOSYSTEM=1", "GIT_ALLOC_LIMIT=" + strconv.Itoa(allocation),
 	}, c.env...)
 	if args[0] != "init" {
 		cmd.Env = append(cmd.Env, "GIT_DIR="+c.dir)
@@ -271,6 +278,12 @@ func (c child) start(ctx context.Context, in io.Reader, out *bounded, args []str
 	err := cmd.Run()
 	if ctx.Err() != nil {
 		return fault.New(fault.Unavailable, fault.UpstreamTimeout, "Looking through the push took too long.", "Push fewer commits at once.").Wrap(ctx.Err())
+	}
+	if out.over && !out.drop {
+		return fault.New(fault.TooLarge, fault.ResultTooLarge, "The push changes more files, or deeper folders, than can be shown to a person.", "Push fewer changes at once.").Wrap(err)
+	}
+	if err != nil && bytes.Contains(said.to.Bytes(), []byte("attempting to allocate")) {
+		return fault.New(fault.TooLarge, fault.ResultTooLarge, "The push holds a file, or the change of one, of more than "+strconv.Itoa(allocation>>20)+" MiB.", "Take it out of every commit of the push; GitHub takes no file of more than 100 MiB.").Wrap(err)
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

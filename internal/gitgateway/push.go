@@ -149,7 +149,7 @@ func (p *Push) settle() error {
 			return refused
 		}
 		if i > 0 {
-			return refuse(fault.InvalidArguments, "This push changes "+Visible(p.Asked[0].Ref)+" and "+Visible(c.Ref)+"; each push is decided on by itself.", "Push one branch at a time: git push origin "+p.Asked[0].Branch()+".")
+			return refuse(fault.InvalidArguments, "This push changes "+Visible(p.Asked[0].Ref)+" and "+Visible(c.Ref)+"; each push is decided on by itself.", "Push one branch at a time, like git push origin HEAD:"+Visible(p.Asked[0].Ref)+".")
 		}
 	}
 	p.Command = p.Asked[0]

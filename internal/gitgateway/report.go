@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"strings"
+
+	"countersign/internal/fault"
 )
 
 // PushRequest is the head of a request that makes one update, as it was approved: the old id makes the server refuse where the branch
@@ -72,6 +74,17 @@ type Answer struct {
 	Lines []string // said as remote: lines
 	OK    bool     // the branch was updated
 	Why   string   // else the short reason of the status line, without line breaks
+}
+
+// Refused is the answer to a push that a fault stands in the way of: what, why and what next as lines, and what once more in git's own line.
+func Refused(f *fault.Error) Answer {
+	return Answer{Lines: []string{"NOT pushed (" + string(f.Code) + "). " + f.What, f.Next}, Why: Short(f.What)}
+}
+
+// Short is the first sentence of a text, as far as it fits behind the name of a branch.
+func Short(what string) string {
+	sentence, _, _ := strings.Cut(what+" ", ". ")
+	return Clip(strings.TrimSuffix(strings.TrimSpace(sentence), "."), 120)
 }
 
 // Write answers a push in the form its client reads. Every ref that was asked for gets the same status.

@@ -240,19 +240,60 @@ func (q *Quarantine) scan(ctx context.Context, s *Summary, fresh []string) error
 	if cut {
 		s.Marks = append(s.Marks, MarkUnread)
 	}
-	commit, file := "", ""
+	at := place{}
 	for line := range bytes.Lines(patch) {
-		text := strings.TrimSuffix(string(line), "\n")
-		switch {
-		case strings.HasPrefix(text, "commit "):
-			commit = strings.TrimPrefix(text, "commit ")
-		case strings.HasPrefix(text, "+++ "):
-			file = strings.TrimPrefix(strings.TrimPrefix(text, "+++ "), "b/")
-		case strings.HasPrefix(text, "+"):
-			s.addedLine(commit, Clip(Visible(file), 400), text[1:])
+		if text := strings.TrimSuffix(string(line), "\n"); at.added(text) {
+			s.addedLine(at.commit, Clip(Visible(at.file), 400), text[1:])
 		}
 	}
 	return nil
+}
+
+// place is where a patch without context is being read. The lines of a hunk are counted: one that was added and reads "++ b/other" looks like
+// the name of a file.
+type place struct {
+	commit, file   string
+	removed, fresh int // lines of this hunk that are still to come
+}
+
+// added moves on by a line, and reports whether it is one that was added.
+func (p *place) added(text string) bool {
+	switch {
+	case p.removed > 0 && strings.HasPrefix(text, "-"):
+		p.removed--
+	case p.fresh > 0 && strings.HasPrefix(text, "+"):
+		p.fresh--
+		return true
+	case strings.HasPrefix(text, "commit "):
+		p.commit = strings.TrimPrefix(text, "commit ")
+	case strings.HasPrefix(text, "+++ "):
+		p.file = fileIn(strings.TrimPrefix(text, "+++ "))
+	case strings.HasPrefix(text, "@@ -"):
+		words := strings.Fields(text)
+		if len(words) > 2 {
+			p.removed, p.fresh = linesOf(words[1]), linesOf(words[2])
+		}
+	}
+	return false
+}
+
+// linesOf is how many lines "-3,2" or "+3" stand for.
+func linesOf(span string) int {
+	_, count, ok := strings.Cut(span, ",")
+	if !ok {
+		return 1
+	}
+	n, _ := strconv.Atoi(count)
+	return n
+}
+
+// fileIn is a name as git writes it in a patch: with a tab behind one that holds spaces, and quoted where it holds worse.
+func fileIn(written string) string {
+	written = strings.TrimSuffix(written, "\t")
+	if plain, err := strconv.Unquote(written); err == nil && strings.HasPrefix(written, `"`) {
+		written = plain
+	}
+	return strings.TrimPrefix(written, "b/")
 }
 
 func (s *Summary) addedLine(commit, file, line string) {
@@ -285,29 +326,58 @@ func (q *Quarantine) diff(ctx context.Context, s *Summary, base, tip string) err
 		return err
 	}
 	var out strings.Builder
-	room := maxFileShown
-	for line := range bytes.Lines(text) {
-		if bytes.HasPrefix(line, []byte("diff --git ")) {
-			room = maxFileShown
-		}
-		if room <= 0 {
-			continue
-		}
-		if room -= len(line); room <= 0 {
-			out.WriteString("… the rest of this file is too long to be shown.\n")
-			continue
-		}
-		if out.Len() > maxDiffShown {
-			cut = true
-			break
-		}
-		out.WriteString(Clip(Visible(strings.TrimRight(string(line), "\r\n")), 2000) + "\n")
+	for len(text) > 0 && !cut {
+		var file []byte
+		file, text = firstFile(text)
+		cut = showFile(&out, file)
 	}
 	if cut {
 		out.WriteString("… the rest is too long to be shown.\n")
 	}
 	s.Diff = out.String()
 	return nil
+}
+
+// firstFile parts the differences of one file from the rest: git begins each with a line that no line of a file begins like.
+func firstFile(text []byte) (file, rest []byte) {
+	const begins = "\ndiff --git "
+	if i := bytes.Index(text, []byte(begins)); i >= 0 {
+		return text[:i+1], text[i+1:]
+	}
+	return text, nil
+}
+
+// showFile writes the differences of one file, and reports whether there is no room for more. The ends of lines are shown where the changed
+// ones end in two ways: what changes nothing but them would look like no change at all.
+func showFile(out *strings.Builder, file []byte) (full bool) {
+	ends, room := mixedEnds(file), maxFileShown
+	for line := range bytes.Lines(file) {
+		if room -= len(line); room <= 0 {
+			out.WriteString("… the rest of this file is too long to be shown.\n")
+			return false
+		}
+		if out.Len() > maxDiffShown {
+			return true
+		}
+		shown := strings.TrimSuffix(string(line), "\n")
+		if !ends {
+			shown = strings.TrimRight(shown, "\r")
+		}
+		out.WriteString(Clip(Visible(shown), 2000) + "\n")
+	}
+	return false
+}
+
+// mixedEnds reports whether some changed lines end with a carriage return and others do not.
+func mixedEnds(file []byte) bool {
+	var with, without bool
+	for line := range bytes.Lines(file) {
+		if (line[0] == '+' || line[0] == '-') && !bytes.HasPrefix(line, []byte("+++ ")) && !bytes.HasPrefix(line, []byte("--- ")) {
+			returned := bytes.HasSuffix(line, []byte("\r\n"))
+			with, without = with || returned, without || !returned
+		}
+	}
+	return with && without
 }
 
 // settle collects the marks of the files, and keeps those a person has to see.

@@ -113,7 +113,7 @@ func placeOf(table registry.Table, runtime registry.Key) views.Place {
 	}
 	v := views.Place{Host: hostOf(d.URL())}
 	if known {
-		v.Moved, v.Beside = e.Endpoints[registry.MCP].Overridden, e.Kind == registry.Stdio
+		v.Moved, v.Beside = e.Endpoints[e.Primary()].Overridden, e.Kind == registry.Stdio
 	}
 	return v
 }

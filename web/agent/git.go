@@ -222,6 +222,5 @@ func (h *git) refuse(w http.ResponseWriter, out *stream, body io.Reader, asked g
 		h.end(w, out, f)
 		return
 	}
-	said := gitgateway.Answer{Lines: []string{"NOT pushed (" + string(f.Code) + "). " + f.What, f.Next}, Why: string(f.Code)}
-	_ = said.Write(out, asked)
+	_ = gitgateway.Refused(f).Write(out, asked)
 }

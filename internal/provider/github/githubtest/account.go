@@ -25,6 +25,13 @@ func (s *Server) number(name string) int64 {
 	return s.repos[strings.ToLower(name)]
 }
 
+// Default makes a branch the default one of every repository.
+func (s *Server) Default(branch string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.usual = branch
+}
+
 // Listed makes a repository that is only listed: it has a name and a number, and nothing in it.
 func (s *Server) Listed(name string, id int64) {
 	s.mu.Lock()

@@ -62,7 +62,11 @@ func (s *Server) document(name string, id int64, rest string) any {
 	kind, what, _ := strings.Cut(rest, "/")
 	switch {
 	case rest == "":
-		return described(name, id)
+		out := described(name, id)
+		if s.usual != "" {
+			out["default_branch"] = s.usual
+		}
+		return out
 	case kind == "compare":
 		return s.compared(name, what)
 	case kind == "contents":

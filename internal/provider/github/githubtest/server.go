@@ -37,6 +37,7 @@ type Server struct {
 	rights  rights
 	asked   []map[string]string // who is asked to review
 	answers map[string]said     // what a test wants to be answered, by the part of a repository
+	usual   string              // the default branch; empty: main
 	ill     bool                // every advertisement for a push is answered with 502
 }
 
