@@ -125,6 +125,14 @@ func TestTheOwnerOfTheTablesCannotBreakAPromiseBySQL(t *testing.T) {
 	}
 }
 
+func TestWhatHasExpiredIsNotApprovedBySQL(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, policy.AskUserOnWrite)
+	a := s.reach(action.StateStaged)
+	s.later(a.ID, 2*action.Life)
+	says(t, s.try(`UPDATE actions SET state = 'approved', version = version + 1, approved_digest = args_digest, decided_by = 'per_robin', decided_at = clock_timestamp() WHERE id = $1`, a.ID), "has expired")
+}
+
 // What the provider is told to know a call by belongs to one call, the number that a report is accepted by to one claim, and what is sent is
 // what was approved.
 func TestADispatchIsOfItsOwnCallAlone(t *testing.T) {
