@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -136,6 +137,27 @@ func TestAPublicNameThatPointsInwardIsRefused(t *testing.T) {
 			t.Errorf("%v %+v", err, r)
 		}
 	})
+}
+
+// Below the guard the rule stands again: a dialer knows one server.
+func TestADialerKnowsOneServer(t *testing.T) {
+	srv := httptest.NewServer(http.NotFoundHandler())
+	defer srv.Close()
+	d := dialer{operator(t, "http://127.0.0.1:1")}
+	if c, err := d.plain(t.Context(), "tcp", strings.TrimPrefix(srv.URL, "http://")); !errors.Is(err, ErrRefused) {
+		t.Errorf("%v %v", c, err)
+	}
+}
+
+// An error is logged. What an upstream could have written into it is not in it any more, and its cause still is.
+func TestAnErrorQuotesNoUpstream(t *testing.T) {
+	for _, cause := range []error{nil, io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed} {
+		said := fmt.Errorf("malformed header %q: %w", "Authorization: Bearer canary", cause)
+		got := hushed(said)
+		if strings.Contains(got.Error(), "canary") || cause != nil && !errors.Is(got, cause) {
+			t.Errorf("%v becomes %v", said, got)
+		}
+	}
 }
 
 func TestRedirectsAreNotFollowed(t *testing.T) {
