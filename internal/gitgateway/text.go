@@ -1,7 +1,7 @@
 package gitgateway
 
 import (
-	"strconv"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -26,9 +26,9 @@ func Visible(s string) string {
 		r, n := utf8.DecodeRuneInString(s)
 		switch {
 		case r == utf8.RuneError && n == 1:
-			out.WriteString(`\x` + hex2(s[0]))
+			fmt.Fprintf(&out, `\x%02x`, s[0])
 		case r != '\t' && unseen.Is(r):
-			out.WriteString("‹U+" + strings.ToUpper(pad4(strconv.FormatInt(int64(r), 16))) + "›")
+			out.WriteString("‹" + unseen.Point(r) + "›")
 		default:
 			out.WriteString(s[:n])
 		}
@@ -36,13 +36,6 @@ func Visible(s string) string {
 	}
 	return out.String()
 }
-
-func hex2(b byte) string {
-	const digits = "0123456789abcdef"
-	return string([]byte{digits[b>>4], digits[b&15]})
-}
-
-func pad4(s string) string { return strings.Repeat("0", max(0, 4-len(s))) + s }
 
 // Clip keeps a text within so many characters.
 func Clip(s string, most int) string {

@@ -127,7 +127,7 @@ func (c *check) seen(line int, text string) {
 	text = strings.ReplaceAll(text, "\t", " ")
 	if at := strings.IndexFunc(text, unseen.Is); at >= 0 {
 		r, _ := utf8.DecodeRuneInString(text[at:])
-		c.row(line, "", fmt.Sprintf("The line holds the invisible character U+%04X, so a reviewer would not read what the server reads.", r), "Remove it.")
+		c.row(line, "", "The line holds the invisible character "+unseen.Point(r)+", so a reviewer would not read what the server reads.", "Remove it.")
 	}
 }
 

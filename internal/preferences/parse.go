@@ -96,7 +96,7 @@ func readable(text string) Findings {
 }
 
 func invisible(r rune) string {
-	return fmt.Sprintf("There is an invisible character, U+%04X: people would not read what agents read. Remove it.", r)
+	return "There is an invisible character, " + unseen.Point(r) + ": people would not read what agents read. Remove it."
 }
 
 func syntax(err error) Finding {

@@ -49,6 +49,9 @@ func InProse(s string) (rune, bool) {
 	return 0, false
 }
 
+// Point writes a character as its code point, like U+202E: that can be read, whatever it shows.
+func Point(r rune) string { return fmt.Sprintf("U+%04X", r) }
+
 // Shown writes each unseen character as its code point. Somebody else's name in a sentence would rearrange the page it is read on, make two
 // lines of one, or command the terminal it is printed to.
 func Shown(s string) string {
@@ -58,7 +61,7 @@ func Shown(s string) string {
 	var b strings.Builder
 	for _, r := range s {
 		if Is(r) {
-			fmt.Fprintf(&b, "U+%04X", r)
+			b.WriteString(Point(r))
 		} else {
 			b.WriteRune(r)
 		}

@@ -6,6 +6,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"countersign/internal/unseen"
+
 	"github.com/a-h/templ"
 )
 
@@ -95,11 +97,11 @@ func (d *drawing) step(i int) int {
 	switch {
 	case d.alike[i]:
 		d.marks.LookAlikes++
-		d.ctl(string(r) + " " + codepoint(r) + " " + originOf(r))
+		d.ctl(string(r) + " " + unseen.Point(r) + " " + originOf(r))
 		return 1
 	case why == innocent && d.combining > combiningLimit:
 		d.marks.Hidden++
-		d.ctl(codepoint(r) + " piled-up mark")
+		d.ctl(unseen.Point(r) + " piled-up mark")
 		return 1
 	case why == innocent:
 		if isRTL(r) {
@@ -109,7 +111,7 @@ func (d *drawing) step(i int) int {
 		return 1
 	case why == lookAlike:
 		d.marks.LookAlikes++
-		d.ctl(string(r) + " " + codepoint(r) + " " + name)
+		d.ctl(string(r) + " " + unseen.Point(r) + " " + name)
 		return 1
 	}
 	return d.hidden(i, why, name)
@@ -136,7 +138,7 @@ func (d *drawing) hidden(i int, why suspicion, name string) int {
 	} else {
 		d.marks.Hidden += n
 	}
-	words := codepoint(r) + " " + name
+	words := unseen.Point(r) + " " + name
 	if n > 1 {
 		words += " × " + Grouped(n)
 	}

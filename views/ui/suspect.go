@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"fmt"
 	"unicode"
 
 	"countersign/internal/unseen"
@@ -93,6 +92,3 @@ func tagName(r rune) string {
 	}
 	return "tag character"
 }
-
-// codepoint writes U+XXXX.
-func codepoint(r rune) string { return fmt.Sprintf("U+%04X", r) }
