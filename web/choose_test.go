@@ -95,6 +95,8 @@ func TestWhatAFormCarriesIsOneFormsAndOnePersons(t *testing.T) {
 			}
 		}
 	}
+	hub.Withhold()
+	admin.post(choosing, "form", form, "contract", "pat", "carried", carried).is(t, http.StatusOK, "organizations with single sign-on for which this token is not authorized")
 	asked := len(hub.Journal())
 	for token, words := range map[string]string{"": "is empty", "hunter2": "Personal access token", "github_pat_nobody": "GitHub does not accept this token"} {
 		admin.post(choosing, "form", form, "contract", "pat", "access_token", token).is(t, http.StatusUnprocessableEntity, words)

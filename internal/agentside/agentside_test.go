@@ -142,6 +142,31 @@ func TestTheHelperAnswersForTheGatewayAlone(t *testing.T) {
 	}
 }
 
+// TestEachClientsOwnForm compares the files with what the vendors document, member by member: Codex ignores "headers", VS Code asks for a type
+// everywhere, and none of them knows the others' names.
+func TestEachClientsOwnForm(t *testing.T) {
+	t.Parallel()
+	p, err := NewPlace(secret.New(canary))
+	must(t, err)
+	t.Cleanup(p.Remove)
+	_, err = configure(p, Clients(), []server{{name: "far", url: "http://127.0.0.1:1/mcp", bearer: secret.New(canary)}, {name: "near", command: "/bin/x", args: []string{"stdio", "k"}}})
+	must(t, err)
+	const far, near = `"url":"http://127.0.0.1:1/mcp","headers":{"Authorization":"Bearer ` + canary + `"}}`, `"command":"/bin/x","args":["stdio","k"]}`
+	typed := `{"far":{"type":"http",` + far + `,"near":{"type":"stdio",` + near + `}}`
+	for name, want := range map[string]string{
+		"mcp.json": `{"mcpServers":` + typed, "claude/mcp.json": `{"mcpServers":` + typed, "vscode/User/mcp.json": `{"servers":` + typed,
+		"cursor/mcp.json":   `{"mcpServers":{"far":{` + far + `,"near":{` + near + `}}`,
+		"codex/config.toml": "[mcp_servers][mcp_servers.far]url='http://127.0.0.1:1/mcp'[mcp_servers.far.http_headers]Authorization='Bearer " + canary + "'[mcp_servers.near]command='/bin/x'args=['stdio','k']",
+	} {
+		raw, err := os.ReadFile(filepath.Join(p.Dir, name))
+		must(t, err)
+		squeeze := strings.NewReplacer("\n", "", "  ", "", ": ", ":", " = ", "=", ", ", ",").Replace
+		if got := squeeze(string(raw)); got != squeeze(want) {
+			t.Errorf("%s holds\n%s, not\n%s", name, got, want)
+		}
+	}
+}
+
 // TestClientsAreConfigured reads each file as its client does.
 func TestClientsAreConfigured(t *testing.T) {
 	t.Parallel()

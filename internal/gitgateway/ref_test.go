@@ -68,6 +68,8 @@ func TestExplain(t *testing.T) {
 		"protected":         {"protected branch hook declined", "error: GH006: Protected branch update failed for refs/heads/x.", "protected_branch"},
 		"large":             {"pre-receive hook declined", "error: GH001: Large files detected.", "large_file"},
 		"workflow":          {"refusing to allow a Personal Access Token to create or update workflow `.github/workflows/x.yml` without `workflow` scope", "", "missing_workflow_scope"},
+		"the API's":         {"", `{"message":"Resource protected by organization SAML enforcement. You must grant your Personal Access token access to this organization."}`, "single_sign_on"},
+		"a permission":      {"", `{"message":"Resource not accessible by personal access token","status":"403"}`, "forbidden"},
 		"email":             {"push declined due to email privacy restrictions", "error: GH007: Your push would publish a private email address.", "email_privacy"},
 		"force":             {"push declined", "error: GH003: Sorry, force-pushing to x is not allowed.", "force_push"},
 		"moved":             {"fetch first", "", gitgateway.Stale},

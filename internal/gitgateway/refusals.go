@@ -24,6 +24,7 @@ var known = []struct {
 	{"GH007", Refusal{"email_privacy", "GitHub refused to publish a private email address that is in a commit.", "Commit again with an address that may be public, such as …@users.noreply.github.com."}},
 	{"without `workflow` scope", Refusal{"missing_workflow_scope", "The token of the connection may not change workflow files.", "Leave .github/workflows/ as it is, or ask an admin for a token that may."}},
 	{"GH013: Repository rule violations found", Refusal{"ruleset", "A ruleset of the repository does not allow this push.", "Read which rule it is above, and push what it allows."}},
+	{"organization SAML enforcement", Refusal{"single_sign_on", "The token of the connection is not authorized for the organization's single sign-on.", "Ask an admin to authorize the token for the organization on GitHub."}},
 	{"SAML SSO", Refusal{"single_sign_on", "The token of the connection is not authorized for the organization's single sign-on.", "Ask an admin to authorize the token for the organization on GitHub."}},
 	{"Resource not accessible by personal access token", Refusal{"forbidden", "The token of the connection lacks a permission that GitHub asks for here.", "Ask an admin whether the token can be given it; without it, go on in another way."}},
 	{"Write access to repository not granted", Refusal{"forbidden", "The token of the connection may not write to this repository.", "Ask an admin for a token with “Contents: Read and write” for it."}},

@@ -37,6 +37,7 @@ type Choices struct {
 	Listed []Choice
 	Page   int
 	More   bool // there are further pages
+	Hidden bool // the service says that it leaves some out until the credential is authorized for them
 }
 
 // MaxChoicePage bounds how far anybody pages; what lies behind it is typed.

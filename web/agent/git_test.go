@@ -44,9 +44,15 @@ func TestGitClonesAndFetches(t *testing.T) {
 	if entries := g.trail(audit.ToolRead); fact(entries[0], "repository") != "acme/site" {
 		t.Errorf("the trail says %+v", entries[0])
 	}
+	resp, _ := g.get(g.server.URL+agent.GitPrefix+g.connection.Key.String()+"/acme/site.git/info/refs?service=git-upload-pack", g.bearer, "Cookie", "mine=1", "X-Mine", "1", "Git-Protocol", "version=2")
+	for _, name := range []string{"Set-Cookie", "Www-Authenticate", "X-Reflected", "Server"} {
+		if resp.StatusCode != http.StatusOK || resp.Header.Get(name) != "" {
+			t.Errorf("%d: GitHub's %s reaches an agent: %q", resp.StatusCode, name, resp.Header.Get(name))
+		}
+	}
 	for _, e := range g.github.Journal() {
-		if strings.Contains(strings.Join(e.Headers.Values("Authorization"), " "), g.bearer) {
-			t.Error("the run token reached GitHub")
+		if strings.Contains(strings.Join(e.Headers.Values("Authorization"), " "), g.bearer) || e.Headers.Get("Cookie")+e.Headers.Get("X-Mine") != "" {
+			t.Errorf("what is the agent's reached GitHub: %v", e.Headers)
 		}
 	}
 	g.clean()
@@ -309,11 +315,14 @@ func TestOtherAddressesAndTokensAreTurnedAway(t *testing.T) {
 	}
 }
 
-func (g *gitWorld) get(address, token string) (*http.Response, string) {
+func (g *gitWorld) get(address, token string, headers ...string) (*http.Response, string) {
 	g.T.Helper()
 	req, err := http.NewRequestWithContext(g.T.Context(), http.MethodGet, address, nil)
 	check(g.T, err)
 	req.SetBasicAuth("x", token)
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
 	resp, err := http.DefaultClient.Do(req)
 	check(g.T, err)
 	defer resp.Body.Close()

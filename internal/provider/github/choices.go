@@ -27,6 +27,8 @@ func (p *Provider) Choices(ctx context.Context, c *provider.Conn, page int) (ins
 		return installation.Choices{}, err
 	}
 	out := installation.Choices{Page: page, More: strings.Contains(strings.Join(header.Values("Link"), ","), `rel="next"`)}
+	// https://docs.github.com/en/rest/authentication/authenticating-to-the-rest-api#personal-access-tokens-and-saml-sso
+	out.Hidden = strings.HasPrefix(header.Get("X-GitHub-SSO"), "partial-results")
 	for _, r := range seen[:min(len(seen), choicePage)] {
 		if gitgateway.IsRepository(r.FullName) { // a name of another form could not be fetched either
 			out.Listed = append(out.Listed, installation.Choice{Name: r.FullName, Private: r.Private, Archived: r.Archived, Writable: r.Permissions.Push && !r.Archived})

@@ -39,6 +39,19 @@ func (s *Server) Listed(name string, id int64) {
 	s.repos[strings.ToLower(name)] = id
 }
 
+// Withhold lets the list of repositories leave some out, as single sign-on does.
+func (s *Server) Withhold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.withheld = true
+}
+
+func (s *Server) sso() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.withheld
+}
+
 // Unredirect ends the redirect of a name, as when somebody takes it.
 func (s *Server) Unredirect(name string) {
 	s.mu.Lock()
@@ -65,6 +78,9 @@ func (s *Server) account(w http.ResponseWriter, r *http.Request) {
 	}
 	if held := s.held(); held.classic {
 		w.Header().Set("X-OAuth-Scopes", strings.Join(held.scopes, ", "))
+	}
+	if s.sso() {
+		w.Header().Set("X-GitHub-SSO", "partial-results; organizations=21955855,20582480")
 	}
 	page, size := max(1, number(r, "page", 1)), min(100, max(1, number(r, "per_page", 30)))
 	names := slices.Sorted(maps.Keys(repos))

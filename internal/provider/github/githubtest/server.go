@@ -27,18 +27,19 @@ type Server struct {
 	root string
 	cgi  *cgi.Handler
 
-	mu      sync.Mutex
-	repos   map[string]int64 // by lower-case "owner/name"
-	renamed map[string]string
-	journal []Entry
-	fault   Fault
-	pulls   []map[string]any
-	said    []map[string]any // comments
-	rights  rights
-	asked   []map[string]string // who is asked to review
-	answers map[string]said     // what a test wants to be answered, by the part of a repository
-	usual   string              // the default branch; empty: main
-	ill     bool                // every advertisement for a push is answered with 502
+	mu       sync.Mutex
+	repos    map[string]int64 // by lower-case "owner/name"
+	renamed  map[string]string
+	journal  []Entry
+	fault    Fault
+	pulls    []map[string]any
+	said     []map[string]any // comments
+	rights   rights
+	asked    []map[string]string // who is asked to review
+	answers  map[string]said     // what a test wants to be answered, by the part of a repository
+	usual    string              // the default branch; empty: main
+	withheld bool                // the list of repositories leaves some out
+	ill      bool                // every advertisement for a push is answered with 502
 }
 
 // Entry is one request as it arrived.
@@ -227,6 +228,8 @@ func (s *Server) git(w http.ResponseWriter, r *http.Request) {
 	}
 	// The header names of a reply reflect nothing by themselves; a careless proxy in front of a real server does, so this one does.
 	w.Header().Set("X-Reflected", r.Header.Get("Authorization"))
+	w.Header().Set("Set-Cookie", "logged_in=no; path=/")
+	w.Header().Set("WWW-Authenticate", `Basic realm="GitHub"`)
 	s.cgi.ServeHTTP(w, r)
 }
 
