@@ -103,7 +103,7 @@ func TestSecretIn(t *testing.T) {
 		`integrity = "sha512-` + strings.Repeat("k3J9xQ2mVb7LpR8t", 5) + `=="`:         "",
 		"postgres://user:$PASSWORD@host/db":                                            "",
 	} {
-		if got := gitgateway.SecretIn("src/x.go", line); got != want {
+		if got := gitgateway.SecretIn("src/x.go", line, nil); got != want {
 			t.Errorf("%q seems to hold %q, wanted %q", line, got, want)
 		}
 	}

@@ -91,13 +91,49 @@ var all = sync.OnceValue(func() rules {
 	return out
 })
 
-// mostLine is how much of a line is looked at, in bytes.
-const mostLine = 16 << 10
+// Effort is how many bytes forms may still be tried on; nil is without bound. A line of nothing but keywords has every rule tried on it, and
+// megabytes of such lines would keep a processor for minutes.
+type Effort struct{ left int }
+
+// NewEffort allows so many bytes.
+func NewEffort(bytes int) *Effort { return &Effort{bytes} }
+
+// Spend takes bytes away, and reports whether they were there. Once they were not, nothing more is given.
+func (e *Effort) Spend(bytes int) bool {
+	if e == nil {
+		return true
+	}
+	if e.left < bytes {
+		e.left = -1
+	}
+	if e.Over() {
+		return false
+	}
+	e.left -= bytes
+	return true
+}
+
+// Over reports whether something was not looked at.
+func (e *Effort) Over() bool { return e != nil && e.left < 0 }
+
+// A longer line is looked at in pieces, since all matches of a form in one are held at once. What lies across an end lies whole in the next.
+const (
+	mostPiece = 16 << 10
+	overlap   = 1 << 10
+)
 
 // In names the form of what a line of a file seems to hold, like “stripe access token”; empty where nothing looks like a credential. Path is
 // that of the file, empty where there is none.
-func In(path, line string) string {
-	line = line[:min(len(line), mostLine)]
+func In(path, line string, e *Effort) string {
+	for ; len(line) > mostPiece; line = line[mostPiece-overlap:] {
+		if said := inPiece(path, line[:mostPiece], e); said != "" {
+			return said
+		}
+	}
+	return inPiece(path, line, e)
+}
+
+func inPiece(path, line string, e *Effort) string {
 	r := all()
 	lower := strings.ToLower(line)
 	var tried []*rule
@@ -106,6 +142,9 @@ func In(path, line string) string {
 		for _, k := range r.byStart[[2]byte{lower[i], lower[i+1]}] {
 			if !strings.HasPrefix(lower[i:], k.word) || slices.Contains(tried, k.rule) {
 				continue
+			}
+			if !e.Spend(len(line)) {
+				return said
 			}
 			if tried = append(tried, k.rule); !k.rule.finds(path, line, r.allowed) {
 				continue
@@ -161,7 +200,7 @@ func (a *allowlist) allows(path, line, match, found string) bool {
 	}
 	var holds []bool
 	if len(a.Paths) > 0 {
-		holds = append(holds, path != "" && a.paths.match(path, a.Paths...))
+		holds = append(holds, a.paths.match(path, a.Paths...))
 	}
 	if len(a.Regexes) > 0 {
 		holds = append(holds, a.regexes.match(target, a.Regexes...))

@@ -237,7 +237,7 @@ func (f Form) Answers(content map[string]any) (map[string]any, string) {
 			continue
 		}
 		if text, is := value.(string); is {
-			if kind := gitgateway.SecretIn("", text); kind != "" {
+			if kind := gitgateway.SecretIn("", text, nil); kind != "" {
 				return nil, "The answer to “" + field.Name + "” looks like " + kind + ", so it was not passed on. Do not ask for it again; the person should treat it as seen by their client."
 			}
 		}
