@@ -1,10 +1,13 @@
 package consent_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	"countersign/internal/audit"
 	"countersign/internal/consent"
+	"countersign/internal/credential"
 	"countersign/internal/fault"
 	"countersign/internal/installation"
 )
@@ -36,7 +39,7 @@ func TestAConsentThatComesTooLateIsGivenBack(t *testing.T) {
 		says   string
 	}{
 		"at the last moment":                     {"", 0, "confirmed that the consent is given back"},
-		"at the last moment, and it stays there": {"revocation = \"none\"\nmanage = \"https://desk.example.com/apps\"", 1, "may still hold your consent; you can end it at https://desk.example.com/apps"},
+		"at the last moment, and it stays there": {"revocation = \"none\"\nmanage = \"https://desk.example.com/apps\"", 1, "offers no way to give the consent back. A person can end it at https://desk.example.com/apps."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -51,4 +54,28 @@ func TestAConsentThatComesTooLateIsGivenBack(t *testing.T) {
 			}
 		})
 	}
+	t.Run("after another consent came in between", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, "")
+		real := w.first.desk.Store
+		w.first.desk.Store = &overtaken{Store: &outrun{real, func() { retire(w) }}, give: func() {
+			w.first.desk.Store = real
+			w.consents()
+		}}
+		_, err := w.receive(w.visit(w.leave(consent.Leave{}).URL))
+		if f, ok := fault.As(err); !ok || !strings.Contains(f.Next, "confirmed that the consent is given back") {
+			t.Errorf("it is answered %v", err)
+		}
+	})
+}
+
+// outrun is a store after whose every Give something else happens.
+type outrun struct {
+	consent.Store
+	then func()
+}
+
+func (s *outrun) Give(ctx context.Context, c consent.Consent, sealed []credential.Record, e audit.Entry) error {
+	defer s.then()
+	return s.Store.Give(ctx, c, sealed, e)
 }

@@ -114,7 +114,7 @@ func (d *Desk) give(ctx context.Context, by identity.Person, ask Ask, records []
 		if !fault.Is(err, fault.CodeStale) {
 			return c, err
 		}
-		if _, records, err = d.Store.Held(ctx, c.Place); err != nil {
+		if _, records, err = d.Store.Held(ctx, c.Place); err != nil && !fault.Is(err, fault.CodeNotFound) { // none: the next turn says why
 			return Consent{}, err
 		}
 		c.Version = newest(records) + 1

@@ -42,6 +42,25 @@ type Ended struct {
 	Manage string // the vendor's page where a person can end it
 }
 
+// Sentence says it, with a space before; empty where there was no consent.
+func (e Ended) Sentence() string {
+	where := ""
+	if e.Manage != "" {
+		where = " A person can end it at " + e.Manage + "."
+	}
+	switch e.Return {
+	case Given:
+		return " The service confirmed that the consent is given back."
+	case Shared:
+		return " The consent was not given back at the service, because other connections of the same client would end with it." + where
+	case Impossible:
+		return " The service offers no way to give the consent back." + where
+	case Unclear:
+		return " The service did not confirm that the consent is given back." + where
+	}
+	return ""
+}
+
 // returnPatience is how long a person waits for a service to take its consent back.
 const returnPatience = 15 * time.Second
 
@@ -98,14 +117,8 @@ func (d *Desk) handBack(ctx context.Context, g goodbye, refused error) error {
 	if !ok {
 		return refused
 	}
-	next, where := f.Next+" The service confirmed that the consent is given back.", "there"
-	if d.giveBack(ctx, g) != Given {
-		if g.manage != "" {
-			where = "at " + g.manage
-		}
-		next = f.Next + " The service may still hold your consent; you can end it " + where + "."
-	}
-	return fault.New(f.Kind, f.Code, f.What, next).Wrap(refused)
+	became := Ended{Return: d.giveBack(ctx, g), Manage: g.manage}
+	return fault.New(f.Kind, f.Code, f.What, f.Next+became.Sentence()).Wrap(refused)
 }
 
 // giveBack returns a consent to the service. The connection has forgotten it already: what goes wrong here is for a person to end at the

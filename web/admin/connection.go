@@ -285,7 +285,7 @@ func (p *Connections) end(r *Request, end func(context.Context, identity.Person,
 			return ui.OK, words, do()
 		}
 		ended, err := p.Desk.End(r.Ctx(), r.Org(), a.Key, do)
-		return ui.OK, words + returned(ended), err
+		return ui.OK, words + ended.Sentence(), err
 	})
 }
 

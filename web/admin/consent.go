@@ -137,22 +137,3 @@ func (p *Consents) Document() http.Handler {
 		_, _ = w.Write(text)
 	})
 }
-
-// returned says what became of a consent whose connection was ended.
-func returned(e consent.Ended) string {
-	where := ""
-	if e.Manage != "" {
-		where = " A person can end it at " + e.Manage + "."
-	}
-	switch e.Return {
-	case consent.Given:
-		return " The service confirmed that the consent is given back."
-	case consent.Shared:
-		return " The consent was not given back at the service, because other connections of the same client would end with it." + where
-	case consent.Impossible:
-		return " The service offers no way to give the consent back." + where
-	case consent.Unclear:
-		return " The service did not confirm that the consent is given back." + where
-	}
-	return ""
-}
