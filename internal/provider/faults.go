@@ -40,6 +40,9 @@ func OutOfScope(scopes []string) *fault.Error {
 		"An admin can grant it on the connection's page.").Wrap(&ScopeError{scopes})
 }
 
+// EnterAnother is what to do about a credential that is no use, whatever the service would say of it.
+const EnterAnother = "An admin can enter another on its page."
+
 // Unreachable is the fault for an upstream that cannot be talked to. What is a sentence.
 func Unreachable(what string, cause error) *fault.Error {
 	return fault.New(fault.Unavailable, fault.ConnectionUnavailable, what, "Try again later; an admin can test the connection on its page.").Wrap(cause)

@@ -2,6 +2,7 @@ package reach
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -173,6 +174,9 @@ func failed(c installation.Connection, err error) installation.Finding {
 func toAdmin(c installation.Connection, err error) (what, next string) {
 	f := fault.Of(err)
 	contract := manifest.Contract(c.Contract)
+	if f.Code == fault.NeedsConsent && contract == manifest.OAuth2 && !errors.Is(err, provider.ErrScope) {
+		return f.What, "Sign in at the service again."
+	}
 	switch f.Next {
 	case provider.Unauthorized().Next:
 		switch contract {
@@ -189,6 +193,10 @@ func toAdmin(c installation.Connection, err error) (what, next string) {
 		return f.What, "Give the credential that permission at the service, or enter another one on this page."
 	case provider.Unreachable("", nil).Next:
 		return f.What, "Try again later."
+	case provider.EnterAnother:
+		return f.What, "Enter another credential on this page."
+	case installAgain:
+		return f.What, "Install it again and retire this one."
 	}
 	return f.What, f.Next
 }

@@ -208,6 +208,9 @@ func (l *Lines) held(ctx context.Context, c installation.Connection, m manifest.
 	return l.consents.Hold(ctx, c, auth.OAuth)
 }
 
+// installAgain is what an agent is told where the catalog entry of a connection is gone.
+const installAgain = "An admin can install it again and retire this one."
+
 func (l *Lines) manifest(ctx context.Context, c installation.Connection) (manifest.Manifest, error) {
 	r, err := l.releases.ByDigest(ctx, release.Digest(c.Release))
 	if err != nil {
@@ -216,7 +219,7 @@ func (l *Lines) manifest(ctx context.Context, c installation.Connection) (manife
 	m, ok := r.Manifest(c.Integration)
 	if !ok {
 		return manifest.Manifest{}, fault.New(fault.Unavailable, fault.ConnectionUnavailable,
-			"This server no longer accepts the catalog entry this connection was installed from.", "An admin can install it again and retire this one.")
+			"This server no longer accepts the catalog entry this connection was installed from.", installAgain)
 	}
 	return m, nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"countersign/internal/consent"
 	"countersign/internal/fault"
 	"countersign/internal/installation"
 	"countersign/internal/manifest"
@@ -24,6 +25,10 @@ func TestAFaultIsWordedForWhoHasThePageOpen(t *testing.T) {
 		{manifest.Token, provider.OutOfScope([]string{"write"}), "Give the credential that permission at the service, or enter another one on this page."},
 		{manifest.OAuth2, provider.OutOfScope(nil), "Sign in at the service again and allow more there."},
 		{manifest.Token, provider.Unreachable("Nobody answers.", errors.New("refused")), "Try again later."},
+		{manifest.OAuth2, consent.Expired.Fault(), "Sign in at the service again."},
+		{manifest.OAuth2, usable(installation.Connection{State: installation.NeedsConsent}), "Sign in at the service again."},
+		{manifest.Token, fault.New(fault.Unavailable, fault.ConnectionUnavailable, "It only reads.", provider.EnterAnother), "Enter another credential on this page."},
+		{manifest.Token, fault.New(fault.Unavailable, fault.ConnectionUnavailable, "The entry is gone.", installAgain), "Install it again and retire this one."},
 		{manifest.Token, fault.New(fault.Unavailable, fault.ConnectionUnavailable, "The key is wrong.", "Make a new key in the console."), "Make a new key in the console."},
 	} {
 		f := failed(installation.Connection{Contract: string(c.contract)}, c.err)

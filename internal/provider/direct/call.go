@@ -75,7 +75,7 @@ func (p *Provider) Execute(ctx context.Context, c *provider.Conn, call provider.
 	l := p.link(c, call)
 	e, err := c.Endpoint(t.Role)
 	if err == nil && e.ReadsOnly {
-		err = fault.New(fault.Unavailable, fault.ConnectionUnavailable, "This connection has only a credential for reading.", "An admin can enter another on its page.")
+		err = fault.New(fault.Unavailable, fault.ConnectionUnavailable, "This connection has only a credential for reading.", provider.EnterAnother)
 	}
 	if err != nil {
 		return unsent(err)

@@ -106,7 +106,7 @@ func connect(ctx context.Context, e provider.Endpoint, through dialer, pool uint
 	})
 	c, err := mongo.Connect(o)
 	if err != nil {
-		return nil, fault.New(fault.Unavailable, fault.ConnectionUnavailable, "The driver refuses the connection string of this connection.", "An admin can enter another on its page.")
+		return nil, fault.New(fault.Unavailable, fault.ConnectionUnavailable, "The driver refuses the connection string of this connection.", provider.EnterAnother)
 	}
 	return c, nil
 }
