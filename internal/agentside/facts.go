@@ -113,7 +113,7 @@ func Examine(ctx context.Context, g *Gateway, plain bool, modules string) *Facts
 func (f *Facts) wrong(sentence string) { f.Wrong = append(f.Wrong, sentence) }
 
 func (f *Facts) refused(err error) {
-	f.Answers = errors.Is(err, ErrToken)
+	f.Answers = f.Answers || errors.Is(err, ErrToken)
 	f.wrong(err.Error())
 	if e, ok := fault.As(err); ok && e.Cause != nil && !errors.Is(err, ErrToken) {
 		f.cause = e.Cause
