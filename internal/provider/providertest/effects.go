@@ -105,6 +105,23 @@ func rejected(t *testing.T, w *World) {
 	}
 }
 
+// limited is a 429: nothing was applied.
+func limited(t *testing.T, w *World) {
+	if !slices.Contains(w.Faults, Limit) {
+		t.Skip("the upstream has no rate limit that it says so")
+	}
+	c := w.Connect(t, provider.Settings{})
+	before := w.Applied(t)
+	w.Break(t, w.Write.Tool, Limit)
+	o := w.Provider.Execute(t.Context(), c, w.Write)
+	if o.Kind() != action.OutcomeFailed || o.Evidence().Status != 429 || !strings.Contains(o.Sentence(), "rate limit") {
+		t.Errorf("it is %s: %s %+v", o.Kind(), o.Sentence(), o.Evidence())
+	}
+	if n := w.Applied(t) - before; n != 0 {
+		t.Errorf("applied %d times", n)
+	}
+}
+
 func dead(t *testing.T, w *World) {
 	c := w.Dead(t)
 	if _, err := w.Provider.Read(t.Context(), c, w.Read); !fault.Is(err, fault.ConnectionUnavailable) {

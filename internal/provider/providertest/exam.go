@@ -28,6 +28,7 @@ const (
 	Hang              Fault = "hang"
 	Reset             Fault = "reset"
 	Slow              Fault = "slow"
+	Limit             Fault = "limit" // 429, which only some can say
 )
 
 // World is an upstream with a ground truth, and the calls that make sense there. Every function is safe to call in any order.
@@ -79,6 +80,7 @@ func Run(t *testing.T, w *World) {
 		{"a write is applied once", written},
 		{"a broken write has the right outcome and is never sent twice", brokenWrite},
 		{"a rejection is definite only where that is known", rejected},
+		{"a refusal for the rate is definite", limited},
 		{"an upstream that is not there fails and nothing is sent", dead},
 		{"a refused credential is said to be one", revoked},
 	} {

@@ -3,6 +3,7 @@ package upstash_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,7 +72,7 @@ func TestTheExamOverRedis(t *testing.T) {
 			v.Redis.Break(operations[tool], directtest.Mode(m))
 		},
 		Restore: func(*testing.T) { v.Redis.Mend() },
-		Faults:  directtest.Faults, Truncated: action.OutcomeSucceeded,
+		Faults:  append(slices.Clone(directtest.Faults), providertest.Limit), Truncated: action.OutcomeSucceeded,
 	})
 }
 
@@ -93,7 +94,7 @@ func TestTheExamOverManagement(t *testing.T) {
 		Applied:  func(*testing.T) int { return len(v.Effects("create_backup")) },
 		Break:    func(_ *testing.T, tool string, m providertest.Fault) { v.Break(tool, directtest.Mode(m)) },
 		Restore:  func(*testing.T) { v.Mend() },
-		Faults:   directtest.Faults, Truncated: action.OutcomeSucceeded,
+		Faults:   append(slices.Clone(directtest.Faults), providertest.Limit), Truncated: action.OutcomeSucceeded,
 	})
 }
 
